@@ -29,7 +29,7 @@ func TestFit(t *testing.T) {
 		name           string
 		revision       wire.Revision
 		method, params string
-		want           string // "" where there is no older form
+		want           string // "" if no older form exists
 	}{
 		{"everything at 2026-07-28", wire.Rev20260728, elicit, titled, titled},
 		{"everything at 2025-11-25", wire.Rev20251125, elicit, multi, multi},
@@ -39,14 +39,14 @@ func TestFit(t *testing.T) {
 		{"a URL", wire.Rev20250618, elicit, url, ""},
 		{"titled choices", wire.Rev20250618, elicit, titled, older},
 		{"a choice of several", wire.Rev20250618, elicit, multi, ""},
-		{"elicitation before there was any", wire.Rev20250326, elicit, plain, ""},
+		{"elicitation in a revision without it", wire.Rev20250326, elicit, plain, ""},
 		{"sampling as ever", wire.Rev20241105, sample, text, text},
 		{"several blocks", wire.Rev20250618, sample, blocks, apart},
 		{"tools", wire.Rev20250618, sample, tools, ""},
 		{"results of tools", wire.Rev20250618, sample, used, ""},
 		{"audio", wire.Rev20250326, sample, audio, audio},
-		{"audio before there was any", wire.Rev20241105, sample, audio, ""},
-		{"audio among others before there was any", wire.Rev20241105, sample, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"audio","data":"","mimeType":"audio/wav"}]}]}`, ""},
+		{"audio in a revision without it", wire.Rev20241105, sample, audio, ""},
+		{"audio among other content in a revision without it", wire.Rev20241105, sample, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"audio","data":"","mimeType":"audio/wav"}]}]}`, ""},
 		{"roots", wire.Rev20241105, wire.MethodRootsList, `{}`, `{}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestElicitations(t *testing.T) {
 		t.Errorf("asked again, ann knows the question as %q and not as %q", again, one)
 	}
 	if _, _, ok := e.Complete("c", "1"); ok {
-		t.Error("an upstream completed what it had not asked")
+		t.Error("an upstream completed the question of another one")
 	}
 	if client, public, ok := e.Complete("b", "1"); !ok || client != "bob" || public != two {
 		t.Errorf("completed for %s, %s, %v", client, public, ok)
@@ -148,7 +148,7 @@ func TestElicitations(t *testing.T) {
 		t.Error("completed twice")
 	}
 	if e.PublicID("a", "", "ann"); len(e.open) != 1 {
-		t.Errorf("%d ids are remembered, want 1: one that the upstream does not know completes never", len(e.open))
+		t.Errorf("%d ids are kept, want 1: a question without an id cannot complete", len(e.open))
 	}
 	for range 2 * maxElicitations {
 		e.PublicID("a", e.PublicID("a", "", "ann"), "ann")

@@ -9,7 +9,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// many is as many elements, each made by f, with commas between them.
+// many returns n elements made by f, separated by commas.
 func many(n int, f func(i int) string) string {
 	var b strings.Builder
 	for i := range n {
@@ -21,9 +21,9 @@ func many(n int, f func(i int) string) string {
 	return b.String()
 }
 
-// Clients and upstreams choose how large and how deep things are. Each is gone through once:
-// where every element, or every level, costs the whole, this takes minutes.
-func TestWhatIsLargeIsGoneThroughOnce(t *testing.T) {
+// Clients and upstreams choose the size and depth of messages. The bridge reads each message
+// once: with quadratic cost this test would take minutes.
+func TestLargeMessagesTakeLinearTime(t *testing.T) {
 	const n = 50_000
 	blocks := wire.Raw(`{"messages":[{"role":"user","content":[` + many(n, func(i int) string { return fmt.Sprintf(`{"type":"text","text":"%d"}`, i) }) + `]}]}`)
 	fitted, ok := AdaptQuestion(&call.Client{Revision: wire.Rev20250618}, wire.MethodSample, blocks)

@@ -15,7 +15,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// client answers questions by a function.
+// client answers questions with a function.
 type client func(ctx context.Context, method string, params wire.Raw) (wire.Raw, error)
 
 func (client) Notify(string, wire.Raw) {}
@@ -23,7 +23,7 @@ func (f client) Ask(ctx context.Context, method string, params wire.Raw) (wire.R
 	return f(ctx, method, params)
 }
 
-// server answers with one result after another and keeps the params that it got.
+// server answers with its results in order and records the params of requests.
 type server struct {
 	results []string
 	got     []string
@@ -100,7 +100,7 @@ func TestRoundsThatFail(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		first string
-		err   string // of the call, "" when it goes on
+		err   string // of the call, "" if it continues
 	}{
 		{"elicitation", ask(wire.MethodElicit), ""},
 		{"sampling", ask(wire.MethodSample), "the user refused (-1)"},
@@ -135,7 +135,7 @@ func TestRoundsThatFail(t *testing.T) {
 	}
 }
 
-func TestTheFirstErrorEndsTheOthers(t *testing.T) {
+func TestTheFirstErrorCancelsOtherQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := client(func(ctx context.Context, method string, _ wire.Raw) (wire.Raw, error) {
 			if method == wire.MethodRootsList {

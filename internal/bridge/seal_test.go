@@ -101,8 +101,8 @@ func TestRefusedStates(t *testing.T) {
 	}
 }
 
-// Whichever bit is changed, the state is refused.
-func TestEveryBitCounts(t *testing.T) {
+// A state with any changed bit is refused.
+func TestEveryBitIsAuthenticated(t *testing.T) {
 	s := NewSealer(key(1))
 	b := BindingOf(toolCall(ann, `{}`))
 	raw, err := base64.RawURLEncoding.DecodeString(s.Seal(State{Kind: UpstreamState, Recipient: "h", Text: "x", Expires: now.Add(time.Minute)}, b))
@@ -125,14 +125,14 @@ func TestBinding(t *testing.T) {
 		same         bool
 	}{
 		{"order, space and spelling", "{ \"arguments\" : {\"b\":{\"d\":true,\"c\":null},\"a\":[1.0,25e-1,\"\\u0078\"]},\"n\\u0061me\":\"t\"}", true},
-		{"what a retry brings", `{"name":"t","arguments":{"a":[1,2.50,"x"],"b":{"c":null,"d":true}},"_meta":{"progressToken":1},"inputResponses":{"k":{}},"requestState":"s"}`, true},
-		{"such names below", `{"name":"t","arguments":{"a":[1,2.50,"x"],"b":{"c":null,"d":true},"requestState":"s"}}`, false},
+		{"members of a retry", `{"name":"t","arguments":{"a":[1,2.50,"x"],"b":{"c":null,"d":true}},"_meta":{"progressToken":1},"inputResponses":{"k":{}},"requestState":"s"}`, true},
+		{"names of retry members in the arguments", `{"name":"t","arguments":{"a":[1,2.50,"x"],"b":{"c":null,"d":true},"requestState":"s"}}`, false},
 		{"another member", `{"name":"t","arguments":{"a":[1,2.50,"x"],"b":{"c":null,"d":true}},"task":{}}`, false},
 		{"another order of elements", `{"name":"t","arguments":{"a":[2.50,1,"x"],"b":{"c":null,"d":true}}}`, false},
 		{"a string for a number", `{"name":"t","arguments":{"a":["1",2.50,"x"],"b":{"c":null,"d":true}}}`, false},
 		{"null for absent", `{"name":"t","arguments":{"a":[1,2.50,"x"],"b":{"d":true}}}`, false},
 		{"another key", `{"name":"t","arguments":{"aa":[1,2.50,"x"],"b":{"c":null,"d":true}}}`, false},
-		{"a key that moves", `{"name":"t","arguments":{"a":[1,2.50,"x"],"b":{"d":true}},"c":null}`, false},
+		{"a key in another object", `{"name":"t","arguments":{"a":[1,2.50,"x"],"b":{"d":true}},"c":null}`, false},
 		{"false for true", `{"name":"t","arguments":{"a":[1,2.50,"x"],"b":{"c":null,"d":false}}}`, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -22,10 +22,10 @@ func TestCreatedTask(t *testing.T) {
 	}{
 		{"of the extension", wire.Rev20260728, false, `{"resultType":"task","taskId":"a","status":"working","pollIntervalMs":250}`, "a working 250ms"},
 		{"of 2025-11-25", wire.Rev20251125, true, `{"task":{"taskId":"a","status":"working","pollInterval":250}}`, "a working 250ms"},
-		{"a result that has a member of that name", wire.Rev20251125, false, `{"content":[],"task":{"taskId":"a"}}`, ""},
+		{"a result with an unrelated member task", wire.Rev20251125, false, `{"content":[],"task":{"taskId":"a"}}`, ""},
 		{"the older form of a modern upstream", wire.Rev20260728, true, `{"task":{"taskId":"a"}}`, ""},
 		{"the newer form of a legacy upstream", wire.Rev20251125, true, `{"resultType":"task","taskId":"a"}`, ""},
-		{"a member that stands twice", wire.Rev20260728, false, `{"resultType":"complete","resultType":"task","taskId":"a"}`, "a  0s"},
+		{"a repeated member", wire.Rev20260728, false, `{"resultType":"complete","resultType":"task","taskId":"a"}`, "a  0s"},
 		{"an interval without bounds", wire.Rev20260728, false, `{"resultType":"task","taskId":"a","pollIntervalMs":99999999999999}`, "a  30s"},
 		{"an interval below zero", wire.Rev20260728, false, `{"resultType":"task","taskId":"a","pollIntervalMs":-5}`, "a  0s"},
 		{"without an id", wire.Rev20260728, false, `{"resultType":"task"}`, "  0s"},
@@ -96,10 +96,10 @@ func TestTaskIDs(t *testing.T) {
 	ref := TaskRef{Upstream: "files", Native: `native "id" ü`, Form: wire.EraModern, Tool: "read", Public: "files__read"}
 	id := sealer.SealTask(ref, ann)
 	if id == sealer.SealTask(ref, ann) {
-		t.Error("two ids of one task are equal: what is in them can be compared")
+		t.Error("two ids of one task are equal, so clients could compare their contents")
 	}
 	if strings.Contains(id, "native") || strings.Contains(id, "files") {
-		t.Errorf("the id says what it stands for: %s", id)
+		t.Errorf("the id reveals its task: %s", id)
 	}
 	if got, err := sealer.OpenTask(id, ann); err != nil || got != ref {
 		t.Errorf("opened %+v, %v, want %+v", got, err, ref)
@@ -129,7 +129,7 @@ func TestTaskIDs(t *testing.T) {
 		{"with something behind it", id + "AAAA", ann, sealer, ErrTampered},
 		{"of another key", id, ann, NewSealer(), ErrUnknownKey},
 		{"a native one", ref.Native, ann, sealer, ErrMalformed},
-		{"none at all", "", ann, sealer, ErrMalformed},
+		{"an empty id", "", ann, sealer, ErrMalformed},
 		{"a request state", state, ann, sealer, ErrTask},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestTaskIDs(t *testing.T) {
 	}
 }
 
-// A task id is no request state: it opens nothing that a retry could use.
+// A task id is not valid as a request state.
 func TestTaskIDIsNoState(t *testing.T) {
 	sealer := NewSealer()
 	id := sealer.SealTask(TaskRef{Upstream: "files", Native: "n"}, call.Anonymous)

@@ -17,8 +17,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// scripted is an upstream with one task, and the client's end of the back
-// channel.
+// scripted is an upstream with one task, and the client side of the back channel.
 type scripted struct {
 	// get answers the nth tasks/get, from 1; result answers tasks/result.
 	get    func(n int) (string, error)
@@ -29,7 +28,7 @@ type scripted struct {
 	mu    sync.Mutex
 	began time.Time
 	gets  int
-	seen  []string // requests but tasks/get, and notifications
+	seen  []string // notifications, and all requests except tasks/get
 	polls []time.Duration
 }
 
@@ -91,7 +90,7 @@ func TestWaitModern(t *testing.T) {
 	silent := wire.Errorf(wire.CodeInternal, "no answer")
 	for _, tc := range []struct {
 		name      string
-		get       []string // the last one stays
+		get       []string // the last one repeats
 		errs      map[int]error
 		want      string // result or error
 		seen      string
@@ -99,7 +98,7 @@ func TestWaitModern(t *testing.T) {
 	}{
 		{
 			name: "completed", get: []string{`{"taskId":"t","status":"working"}`, `{"taskId":"t","status":"completed","result":{"content":[],"x":1e400}}`},
-			want: `{"content":[],"x":1e400}`, polledFor: 2*time.Second + time.Second, // it named no interval the second time
+			want: `{"content":[],"x":1e400}`, polledFor: 2*time.Second + time.Second, // the second status has no interval
 		},
 		{
 			name: "status messages", get: []string{
@@ -151,7 +150,7 @@ func TestWaitModern(t *testing.T) {
 					t.Error(diff)
 				}
 				log := s.log()
-				if tc.polledFor == time.Hour { // with as many signs of life
+				if tc.polledFor == time.Hour { // with as many progress notifications
 					log = log[strings.LastIndex(log, "\n")+1:]
 				}
 				if diff := cmp.Diff(tc.seen, log); diff != "" {
@@ -165,7 +164,7 @@ func TestWaitModern(t *testing.T) {
 	}
 }
 
-// The error of a task keeps what the upstream said, to the letter.
+// The error of a task passes unchanged.
 func TestWaitKeepsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const fault = `{"code":-7,"message":"broken","data":{"a":1},"x":2}`
@@ -192,7 +191,7 @@ func TestWaitCancelsTheTask(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				if _, err := s.wait(ctx, modernTask, form); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("error %v, want that of the context", err)
+					t.Errorf("error %v, want the error of the context", err)
 				}
 				if got := s.log(); got != `tasks/cancel {"taskId":"t"}` {
 					t.Errorf("the upstream saw %q", got)
@@ -208,9 +207,9 @@ func TestWaitAsksQuestionsOnce(t *testing.T) {
 			get: func(n int) (string, error) {
 				first := `"a":{"method":"elicitation/create","params":{"message":"A"}},"b":{"method":"sampling/createMessage","params":{}}`
 				switch {
-				case n < 4: // the same questions, again and again
+				case n < 4: // the same questions each time
 					return `{"status":"input_required","inputRequests":{` + first + `},"pollIntervalMs":1000}`, nil
-				case n < 7: // one more, while the others are open
+				case n < 7: // one more question, while the others are open
 					return `{"status":"input_required","inputRequests":{` + first + `,"c":{"method":"roots/list"}},"pollIntervalMs":1000}`, nil
 				default:
 					return `{"status":"completed","result":{}}`, nil
@@ -239,7 +238,7 @@ func TestWaitAsksQuestionsOnce(t *testing.T) {
 
 func sorted(lines string) []string { return slices.Sorted(strings.SplitSeq(lines, "\n")) }
 
-// A task that ends by itself takes its open questions with it.
+// When a task ends, its open questions are cancelled.
 func TestWaitEndsOpenQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{
@@ -261,7 +260,7 @@ func TestWaitEndsOpenQuestions(t *testing.T) {
 	})
 }
 
-// A refusal that cannot be an answer ends the call, and the task.
+// If the client answers a question with an error, the call ends and the task is cancelled.
 func TestWaitRefusedQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{
@@ -289,20 +288,20 @@ func TestWaitLegacy(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name    string
-		ends    time.Duration // when the task does
+		ends    time.Duration // end of the task
 		results []answer
 		want    string
 		took    time.Duration
 	}{
 		{
-			"the result comes when it is there", 2500 * time.Millisecond,
+			"the result comes with the end of the task", 2500 * time.Millisecond,
 			[]answer{{2500 * time.Millisecond, `{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}`, nil}},
 			`{"content":[]}`, 2500 * time.Millisecond,
 		},
 		{
-			"the server says nothing for too long", 70 * time.Second,
+			"the server is silent for too long", 70 * time.Second,
 			[]answer{{time.Minute, "", silent}, {10 * time.Second, `{"content":[]}`, nil}},
-			`{"content":[]}`, 71 * time.Second, // asked again with the next look
+			`{"content":[]}`, 71 * time.Second, // the next poll asks again
 		},
 		{
 			"the server refuses to be asked early", 3500 * time.Millisecond,
@@ -349,28 +348,28 @@ func TestWaitLegacy(t *testing.T) {
 					t.Errorf("took %s, want %s", took, tc.took)
 				}
 				if strings.Contains(s.log(), "tasks/cancel") {
-					t.Error("a task that had ended was cancelled")
+					t.Error("an ended task was cancelled")
 				}
 			})
 		})
 	}
 }
 
-// A request for a result outlasts the gateway's patience with silent upstreams,
-// but not an upstream that cannot be asked.
-func TestPatient(t *testing.T) {
+// A request for a result is repeated after timeouts of a silent upstream, but not if the
+// upstream is unreachable.
+func TestRetryTaskResult(t *testing.T) {
 	silent := wire.Errorf(wire.CodeInternal, "the server did not answer")
 	gone := &wire.Error{Code: -32602, Message: "gone", Raw: wire.Raw(`{"code":-32602,"message":"gone"}`)}
 	for _, tc := range []struct {
 		name    string
-		results []error // of tasks/result; nil is a result
-		status  string  // of tasks/get; "" when it fails too
+		results []error // of tasks/result; nil means a result
+		status  string  // of tasks/get; "" if tasks/get fails, too
 		want    string
 		asked   int
 	}{
 		{"the task takes its time", []error{silent, silent, nil}, "working", "done", 3},
 		{"the task has ended meanwhile", []error{silent, nil}, "completed", "done", 2},
-		{"it has ended and there is no result", []error{silent, silent, nil}, "completed", "the server did not answer (-32603)", 2},
+		{"the task has ended without a result", []error{silent, silent, nil}, "completed", "the server did not answer (-32603)", 2},
 		{"the upstream is away", []error{silent, nil}, "", "the server did not answer (-32603)", 1},
 		{"the upstream refuses", []error{gone, nil}, "working", "gone (-32602)", 1},
 	} {

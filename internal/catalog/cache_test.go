@@ -31,18 +31,18 @@ func TestViewsAreSharedByRights(t *testing.T) {
 	}})}, []Source{source(t, "f", "f", tool("one"), tool("two"))})
 	ann := tbl.View(who("ann", "a"), nil)
 	if tbl.View(who("bob", "a", "z"), &call.Client{Revision: wire.Rev20251125}) != ann {
-		t.Error("two principals with the same rights have views of their own")
+		t.Error("two principals with the same rights do not share a view")
 	}
 	confirming := tbl.View(who("cid", "b"), nil)
 	if confirming == ann || confirming.listings != ann.listings {
-		t.Error("what lists show is the same, and not shared, or the decisions are")
+		t.Error("views with equal lists and other decisions must share only the lists")
 	}
 	if less := tbl.View(who("dee", "c"), nil); less.listings == ann.listings || len(less.listed[call.Tool]) != 1 {
-		t.Error("other lists are shared")
+		t.Error("different lists are shared")
 	}
 	page := pageOf(t, ann, wire.Rev20260728, "")
 	if !wire.ValueOf(page).Get("cacheScope").IsString("private") {
-		t.Errorf("the list depends on who asks, and is not private: %s", page)
+		t.Errorf("the list depends on the caller, but is not private: %s", page)
 	}
 }
 
@@ -68,25 +68,25 @@ func TestViewsAreBounded(t *testing.T) {
 		t.Errorf("%d views are kept, want at most %d", n, maxViews)
 	}
 	if tbl.View(who("s0"), nil) != first {
-		t.Error("the view that is used most was dropped")
+		t.Error("the most used view was dropped")
 	}
 }
 
 // A cursor reveals nothing about upstreams that its holder may not see, and causes no
 // request to them.
-func TestCursorsKnowOnlyWhatIsVisible(t *testing.T) {
+func TestCursorsRevealNothingHidden(t *testing.T) {
 	rule := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "d", Effect: policy.Deny, What: policy.What{Upstreams: []string{"secret"}}}}})
 	open, secret, last := source(t, "a", "a", tool("1")), source(t, "secret", "secret", tool("2")), source(t, "z", "z", tool("3"), tool("4"))
 	with := Build(Options{Policy: rule, PageItems: 1}, []Source{open, secret, last}).View(call.Anonymous, nil)
 	without := Build(Options{Policy: rule, PageItems: 1}, []Source{open, last}).View(call.Anonymous, nil)
 	for i := range 3 {
 		if a, b := with.after(call.Tool, i).String(), without.after(call.Tool, i).String(); a != b {
-			t.Errorf("the cursor after item %d is %s, and %s without what is hidden", i, a, b)
+			t.Errorf("the cursor after item %d is %s, and %s without the hidden items", i, a, b)
 		}
 	}
 	made := cursor{call.Tool, 0, 0, 0, "secret"}
 	if a, b := with.locate(made), without.locate(made); a != b {
-		t.Errorf("a made-up cursor leads to item %d, and to %d without what is hidden", a, b)
+		t.Errorf("a forged cursor leads to item %d, and to %d without the hidden items", a, b)
 	}
 }
 
@@ -103,11 +103,11 @@ func TestSpellingsOfListedResources(t *testing.T) {
 		}
 	}
 	if _, ok := v.Resolve(call.Resource, "f+file:///t"); !ok {
-		t.Error("a URI that no list has does not resolve")
+		t.Error("an unlisted URI does not resolve")
 	}
 }
 
-// ruledByGroups is a table of 1,000 tools under 1,000 rules for fifty groups.
+// ruledByGroups returns a table of 1,000 tools with 1,000 rules for fifty groups.
 func ruledByGroups(t testing.TB) *Table {
 	o := policy.Options{}
 	for i := range 1000 {
@@ -119,9 +119,9 @@ func ruledByGroups(t testing.TB) *Table {
 	return Build(Options{Policy: policy.MustNew(o)}, many(t, 1000))
 }
 
-// A list is made once for a set of rights. Another caller with the same rights costs only
-// the key of these rights, and nothing for each item or rule.
-func TestListsAreMadeOnceForRights(t *testing.T) {
+// A list is built once for a set of rights. For another caller with the same rights, only the
+// key of these rights is computed, at no cost for each item or rule.
+func TestListsAreBuiltOnceForRights(t *testing.T) {
 	tbl := ruledByGroups(t)
 	first, _, err := tbl.View(who("ann", "g1", "g2", "staff"), nil).Page(call.Tool, wire.Rev20260728, "", since)
 	if err != nil || first == nil {
@@ -135,14 +135,14 @@ func TestListsAreMadeOnceForRights(t *testing.T) {
 		}
 	})
 	if string(page) != string(first) || &page[0] != &first[0] {
-		t.Error("the list was made again for another with the same rights")
+		t.Error("the list was built again for a principal with the same rights")
 	}
 	if allocs > 3 {
-		t.Errorf("%v allocations, want no more than for a key", allocs)
+		t.Errorf("%v allocations, want only those for a key", allocs)
 	}
 }
 
-// BenchmarkListOfRights measures a list that a caller with the same rights got before.
+// BenchmarkListOfRights measures a cached list for another caller with the same rights.
 func BenchmarkListOfRights(b *testing.B) {
 	tbl := ruledByGroups(b)
 	ann := who("ann", "g1", "g2", "staff")

@@ -10,7 +10,7 @@ import (
 )
 
 // hostileURI returns a URI of at least size bytes with every kind of spelling that
-// makes normalizers work.
+// is expensive to normalize.
 func hostileURI(size int) string {
 	const piece = `A%2fb//c;x=1/./..%5c\ﬁ%2541+%252e.`
 	return "files+file:///" + strings.Repeat(piece, size/len(piece)+1)
@@ -55,8 +55,8 @@ func BenchmarkHostileURIs(b *testing.B) {
 	}
 }
 
-// The cost of a URI does not depend on its spelling: a URI that is refused is not taken
-// apart, and one that policy judges is read a bounded number of times.
+// The cost of a URI does not depend on its spelling: a refused URI is not parsed, and policy
+// reads the others a bounded number of times.
 func TestCostOfHostileURIs(t *testing.T) {
 	v := denyingView(t)
 	for _, c := range []struct {

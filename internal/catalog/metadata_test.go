@@ -65,8 +65,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// A hidden resource is no source of metadata.
-func TestMetadataOfWhatIsHidden(t *testing.T) {
+// Hidden resources and templates do not contribute metadata.
+func TestMetadataOfHiddenItems(t *testing.T) {
 	src := source(t, "files", "files", resource("file:///dir"), resource("file:///dir/open"), resource("file:///dir/secret"), template("file:///dir/{x}"))
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{
 		"files": {Resources: policy.Globs{Deny: []string{"*secret", "*{x}"}}},
@@ -90,28 +90,28 @@ func TestMetadataOfWhatIsHidden(t *testing.T) {
 		t.Errorf("contents (-want +got):\n%s", diff)
 	}
 	listed := wire.Raw(`{"resources":[{"uri":"file:///dir/secret","name":"s"},{"uri":"file:///dir/unlisted","name":"u"},{"uri":"file:///dir/nameless"},{"uri":"file:///dir/sub/secret","name":"t"}],"nextCursor":"n"}`)
-	var told []string
-	adopted := v.Adopt(dir.Part, listed, func(a Adopted) { told = append(told, fmt.Sprint(a.Native, a.Findings[0].Kind)) })
+	var reported []string
+	adopted := v.Adopt(dir.Part, listed, func(a Adopted) { reported = append(reported, fmt.Sprint(a.Native, a.Findings[0].Kind)) })
 	if want := `{"resources":[{"uri":"file:///dir/unlisted","name":"u"}],"nextCursor":"n"}`; string(adopted) != want {
 		t.Errorf("adopted %s, want %s", adopted, want)
 	}
-	if want := []string{"file:///dir/nameless" + conform.Missing.String()}; !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
+	if want := []string{"file:///dir/nameless" + conform.Missing.String()}; !slices.Equal(reported, want) {
+		t.Errorf("findings of %q, want %q", reported, want)
 	}
 }
 
-func TestAdoptMends(t *testing.T) {
+func TestAdoptRepairs(t *testing.T) {
 	src := source(t, "files", "files")
 	src.Rules.Conformance, src.Rules.Sanitize = conform.Repair, sanitize.Control
 	v := buildEnriched(src).View(call.Anonymous, nil)
 	p, _ := v.table.Part("files")
 	listed := wire.Raw(`{"resources":[{"uri":"a:1","name":"a","size":"5"},{"uri":"a:2","name":"b\u0007","x":1e2},{"uri":"a:3","name":"c"}]}`)
-	told := 0
-	got := v.Adopt(p, listed, func(Adopted) { told++ })
-	if !strings.Contains(string(got), `{"uri":"a:2","name":"b","x":1e2},{"uri":"a:3","name":"c"}]}`) || strings.Contains(string(got), `"5"`) || told != 2 {
-		t.Errorf("told of %d: %s", told, got)
+	reported := 0
+	got := v.Adopt(p, listed, func(Adopted) { reported++ })
+	if !strings.Contains(string(got), `{"uri":"a:2","name":"b","x":1e2},{"uri":"a:3","name":"c"}]}`) || strings.Contains(string(got), `"5"`) || reported != 2 {
+		t.Errorf("%d adopted items with findings: %s", reported, got)
 	}
-	if got := v.Adopt(p, wire.Raw(`{"resources":7}`), func(Adopted) { t.Error("told") }); string(got) != `{"resources":7}` {
+	if got := v.Adopt(p, wire.Raw(`{"resources":7}`), func(Adopted) { t.Error("a finding was reported") }); string(got) != `{"resources":7}` {
 		t.Errorf("got %s", got)
 	}
 }
@@ -137,7 +137,7 @@ func TestEnrich(t *testing.T) {
 	}
 	c, _ := v.Resolve(call.Resource, "files+file:///t/c")
 	if got := v.Enrich(c, read); !strings.Contains(string(got), `{"uri":"files+file:///t/c","text":"333","name":"any","size":3}`) {
-		t.Errorf("what the template says is not in %s", got)
+		t.Errorf("the metadata of the template is missing in %s", got)
 	}
 	plain := build(src, other).View(call.Anonymous, nil)
 	if got := plain.Enrich(a, read); &got[0] != &read[0] {
@@ -171,7 +171,7 @@ func TestChildren(t *testing.T) {
 		{"ui://files.app", []string{"ui://files.app/one"}, true},
 		{"files+demo://", []string{"files+demo://r"}, true},
 		{"files+note:a", []string{"files+note:a/b"}, true},
-		{"https://h", nil, true}, // they stand deeper
+		{"https://h", nil, true}, // its resources are deeper
 		{"https://h/x", []string{"https://h/x/1", "https://h/x/2"}, true},
 		{"", nil, false},
 	} {
@@ -189,7 +189,7 @@ func TestChildren(t *testing.T) {
 				got = append(got, uris...)
 				root := wire.ValueOf(page)
 				if !root.Get("ttlMs").Exists() || !root.Get("cacheScope").Exists() || !root.Get("resultType").IsString("complete") {
-					t.Errorf("no result of the era: %s", page)
+					t.Errorf("the result lacks members of its era: %s", page)
 				}
 				next := root.Get("nextCursor").Str()
 				if next == "" {
@@ -203,7 +203,7 @@ func TestChildren(t *testing.T) {
 		})
 	}
 	if _, _, err := v.Children("files+file:///d", wire.Rev20251125, "x", since); err == nil || err.Code != wire.CodeInvalidParams {
-		t.Errorf("a cursor that is none: %v", err)
+		t.Errorf("an invalid cursor: %v", err)
 	}
 }
 

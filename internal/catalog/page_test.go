@@ -42,7 +42,7 @@ func TestPageForms(t *testing.T) {
 		{"legacy", Options{}, []Source{one, two}, wire.Rev20251125, `{` + items},
 		{"modern", Options{}, []Source{one, two}, wire.Rev20260728, `{"resultType":"complete","ttlMs":60000,"cacheScope":"public",` + items},
 		{"the first to go stale, one private", Options{}, []Source{one, private}, wire.Rev20260728, `{"resultType":"complete","ttlMs":10000,"cacheScope":"private",` + items},
-		{"one that is never fresh", Options{}, []Source{stale, one}, wire.Rev20260728, `{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[{"name":"b__t","inputSchema":{"type":"object"}},{"name":"a__t","inputSchema":{"type":"object"}}]}`},
+		{"a source that is never fresh", Options{}, []Source{stale, one}, wire.Rev20260728, `{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[{"name":"b__t","inputSchema":{"type":"object"}},{"name":"a__t","inputSchema":{"type":"object"}}]}`},
 		{"legacy, one down", Options{ServerInfo: wire.Raw(`{"name":"g"}`)}, []Source{one, down(two)}, wire.Rev20251125, `{"_meta":{` + lacking + `},` + first},
 		{"modern, one down", Options{}, []Source{one, down(two)}, wire.Rev20260728, `{"resultType":"complete","ttlMs":0,"cacheScope":"public","_meta":{` + lacking + `},` + first},
 		{"server info", Options{ServerInfo: wire.Raw(`{"name":"g"}`)}, []Source{one, down(two)}, wire.Rev20260728,
@@ -172,7 +172,7 @@ func TestCursorsSurviveANewTable(t *testing.T) {
 		name   string
 		cursor string
 		new    *Table
-		want   string // the items of the page that follows
+		want   string // the items of the next page
 	}{
 		{"the item is gone, others have come in its place", second, table(numbered("a", 0, 2), later, numbered("c", 0, 3)), "b__4"},
 		{"the item is gone, and the place too", second, table(numbered("a", 0, 2), fewer, numbered("c", 0, 3)), "c__0 c__1"},
@@ -203,7 +203,7 @@ func TestCursorsSurviveANewTable(t *testing.T) {
 				pageOf(t, v, wire.Rev20251125, next)
 			}
 			if diff := cmp.Diff(before, names(t, v, call.Tool)); diff != "" {
-				t.Errorf("the whole list changed by that: %s", diff)
+				t.Errorf("the whole list has changed: %s", diff)
 			}
 		})
 	}

@@ -48,7 +48,7 @@ func BenchmarkRebuild(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()
-				again := source(b, "u", "u", detailed(1000)...) // the same bytes elsewhere
+				again := source(b, "u", "u", detailed(1000)...) // equal bytes at another address
 				again.Rules = rules
 				b.StartTimer()
 				Build(Options{Policy: open, Schemas: &schemas}, []Source{again})

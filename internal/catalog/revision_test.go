@@ -10,8 +10,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Every client gets items in the form that its revision knows, without an effect on other
-// clients.
+// Every client gets items in the form of its revision, without an effect on other clients.
 func TestPagesByRevision(t *testing.T) {
 	const (
 		plain = `{"name":"a__p","inputSchema":{"type":"object"}}`
@@ -37,7 +36,7 @@ func TestPagesByRevision(t *testing.T) {
 		wire.Rev20250326: {`{"tools":[` + plain + `,` + oddOld + `,` + taskOld + `]}`, downlevel.Counts{downlevel.OutputSchema: 1, downlevel.TaskRequired: 1}},
 		wire.Rev20241105: {`{"tools":[` + plain + `,` + oddOld + `,` + taskOld + `]}`, downlevel.Counts{downlevel.OutputSchema: 1, downlevel.TaskRequired: 1}},
 	} {
-		for range 2 { // as it is encoded, and as it was kept
+		for range 2 { // the second page comes from the cache
 			got, tally, err := v.Page(call.Tool, rev, "", since)
 			if err != nil {
 				t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Items for which strict clients refuse a whole list are left out in every mode but
-// off, unless the mode is repair and the violation has one right answer.
+// An item for which strict clients refuse a whole list is left out in every mode but off.
+// Mode repair keeps it if the violation has a single correct repair.
 func TestConformanceOfLists(t *testing.T) {
 	const (
 		bare = `{"name":"bare","inputSchema":{}}`
@@ -61,7 +61,7 @@ func TestSchemasOfTools(t *testing.T) {
 	entry := func(tbl *Table) *Entry {
 		target, ok := tbl.View(call.Anonymous, nil).Resolve(call.Tool, "u__typed")
 		if !ok {
-			t.Fatal("the tool is not there")
+			t.Fatal("the tool does not resolve")
 		}
 		return target.Entry
 	}
@@ -79,10 +79,10 @@ func TestSchemasOfTools(t *testing.T) {
 		t.Error("the next table has other schemas")
 	}
 	if off := with(Rules{Conformance: conform.Off}); off.Input != nil || off.Output != nil {
-		t.Error("schemas where nothing is checked")
+		t.Error("conformance off leaves compiled schemas")
 	}
 	if inputs := with(Rules{Conformance: conform.Off, ValidateInput: true}); inputs.Input == nil || inputs.Output != nil {
-		t.Error("inputs are to be checked, and nothing else")
+		t.Error("validate_input needs the input schema only")
 	}
 }
 

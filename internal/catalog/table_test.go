@@ -22,8 +22,8 @@ var (
 	since    = time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)
 )
 
-// source makes an upstream's part. Items are JSON, sorted into kinds by what
-// they have: uriTemplate, uri, inputSchema, or a name alone.
+// source returns the source of an upstream. Items are JSON; their members decide the kind:
+// uriTemplate, uri, inputSchema, or only a name.
 func source(t testing.TB, upstream, prefix string, items ...string) Source {
 	t.Helper()
 	space, err := namespace.New(upstream, prefix, "__")
@@ -65,7 +65,7 @@ func down(s Source) Source {
 
 func build(sources ...Source) *Table { return Build(Options{Policy: allowAll}, sources) }
 
-// names returns the public names that a view lists, all pages of them.
+// names returns the public names on all pages of a view's list.
 func names(t testing.TB, v *View, kind call.Kind) []string {
 	t.Helper()
 	out := []string{}
@@ -180,7 +180,7 @@ func TestClashes(t *testing.T) {
 	if got := string(target.Part.Naming().Result(wire.MethodToolsCall, wire.Raw(`{"content":[{"type":"resource_link","uri":"a:1"}]}`), namespace.Asked{})); !strings.Contains(got, `"two+a:1"`) {
 		t.Errorf("the result refers to %s", got)
 	}
-	// A name that does not show the native one carries it.
+	// An item whose public name does not show the native name has it as a member.
 	if target, _ := v.Resolve(call.Tool, hashed("two", "x")); !strings.Contains(string(target.Entry.Raw), `"_meta":{"mcpgateway/native":"x"}`) {
 		t.Errorf("no native name: %s", target.Entry.Raw)
 	}
@@ -356,9 +356,9 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// A changed list of an upstream is announced at once to callers from whom nothing of the
-// upstream is hidden. For others the change may be about a hidden item.
-func TestToldChanges(t *testing.T) {
+// A changed list of an upstream is announced at once to callers who may see all its items.
+// For others the change may be about a hidden item.
+func TestAnnouncedChanges(t *testing.T) {
 	base := func(more ...string) []Source {
 		return []Source{source(t, "a", "a", append(more, tool("t"), prompt("p"), resource("a:r"))...), source(t, "b", "b", tool("t"))}
 	}
@@ -390,7 +390,7 @@ func TestToldChanges(t *testing.T) {
 	}
 }
 
-// Every item that is published has a valid name and resolves, whatever its upstream lists.
+// Every published item has a valid name and resolves, for any list of its upstream.
 func FuzzBuild(f *testing.F) {
 	for _, item := range []string{
 		tool("a b"), prompt("p"), resource("ui:x"), template("https://h/{a,b*}{?c:3}"), template("{+x}"), `{"name":"t","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"a:b"}}}`,
@@ -498,7 +498,7 @@ func TestClashesWhileDown(t *testing.T) {
 	wantNames(t, known, call.Prompt, "two__p")
 	wantNames(t, known, call.Resource, "two+a:1", "a:2", "https://h/")
 	v := known.View(call.Anonymous, nil)
-	resolves(t, v, call.Tool, "x", "one", "x") // which answers that it is down
+	resolves(t, v, call.Tool, "x", "one", "x") // the upstream answers that it is down
 	resolves(t, v, call.Resource, "a:1", "one", "a:1")
 	resolves(t, v, call.Resource, "t:9", "one", "t:9")
 
@@ -518,19 +518,19 @@ func TestClashesWhileDown(t *testing.T) {
 		t.Errorf("findings %q lack %q", got, want)
 	}
 
-	// Later upstreams are not waited for, except those with a prefix.
+	// A name does not wait for later upstreams, except for those with a prefix.
 	after := build(one, never(two), never(files))
 	wantNames(t, after, call.Tool, "x")
 	prefixed := build(two, never(files))
 	wantNames(t, prefixed, call.Tool, "x", "y", "two__files__y")
 
-	// Policy must allow the name that the item will have, too.
+	// Policy must also allow the name that the item will have.
 	rules := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
 		{Name: "no-x", Effect: policy.Deny, What: policy.What{Tools: []string{"x"}}},
 	}})
 	v = Build(Options{Policy: rules}, []Source{never(one), two}).View(call.Anonymous, nil)
 	if _, ok := v.Resolve(call.Tool, "two__x"); ok {
-		t.Error("what x may not be used for two__x may")
+		t.Error("policy denies x and allows two__x")
 	}
 	resolves(t, v, call.Tool, "two__y", "two", "y")
 }
@@ -555,7 +555,7 @@ func TestRulesOfClashingNames(t *testing.T) {
 		v := view(policy.Allow, deny)
 		for _, f := range fallbacks {
 			if _, ok := v.Resolve(f.kind, f.name); ok {
-				t.Errorf("deny, of %v: %s may be used", upstreams, f.name)
+				t.Errorf("deny, of %v: %s is allowed", upstreams, f.name)
 			}
 		}
 		resolves(t, v, call.Tool, "y", "two", "y")
@@ -567,15 +567,15 @@ func TestRulesOfClashingNames(t *testing.T) {
 	}
 	v = view(policy.Deny, policy.Rule{Name: "a", Effect: policy.Allow, What: policy.What{Tools: []string{"x"}}})
 	if _, ok := v.Resolve(call.Tool, "two__x"); ok {
-		t.Error("what allows x allows two__x")
+		t.Error("a rule that allows x also allows two__x")
 	}
 	v = view(policy.Deny, policy.Rule{Name: "a", Effect: policy.Allow, What: policy.What{Tools: []string{"two__x"}}})
 	resolves(t, v, call.Tool, "two__x", "two", "x")
 }
 
-// One name never leads to two items, whichever upstreams are up, down, or were never
-// listed, as long as each lists the same.
-func TestNamesDoNotDependOnWhoIsUp(t *testing.T) {
+// A name always leads to the same item while the lists stay the same, even if upstreams go
+// down, come back, or have not been listed yet.
+func TestNamesDoNotDependOnAvailability(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	two := source(t, "two", "").Naming
 	long, _ := two.Name("a b")

@@ -12,7 +12,7 @@ import (
 
 // A glob that covers no listed item is reported, with the nearest name. A glob that may
 // cover an unknown item is not.
-func TestIdle(t *testing.T) {
+func TestUnusedGlobs(t *testing.T) {
 	rule := func(w policy.What) policy.Options {
 		return policy.Options{Rules: []policy.Rule{{Name: "r", Effect: policy.Allow, What: w, File: "p.yaml", Line: 3}}}
 	}
@@ -35,7 +35,7 @@ func TestIdle(t *testing.T) {
 		lacking []*namespace.Naming
 		want    []string
 	}{
-		{"a slip", files(policy.Upstream{Tools: policy.Globs{Deny: []string{"read_*", "wirte_*"}}}), []Source{fs}, nil,
+		{"a typing error", files(policy.Upstream{Tools: policy.Globs{Deny: []string{"read_*", "wirte_*"}}}), []Source{fs}, nil,
 			[]string{`upstreams.files.tools.deny[1] "wirte_*" matches nothing that is listed; did you mean "write_file"?`}},
 		{"a name", files(policy.Upstream{Tools: policy.Globs{Allow: []string{"red_file", "*"}}}), []Source{fs}, nil,
 			[]string{`upstreams.files.tools.allow[0] "red_file" matches nothing that is listed; did you mean "read_file"?`}},
@@ -48,7 +48,7 @@ func TestIdle(t *testing.T) {
 		{"everything", files(policy.Upstream{Prompts: policy.Globs{Deny: []string{"*"}}}), []Source{source(t, "files", "files", tool("t"))}, nil, nil},
 		{"a URI of a template", files(policy.Upstream{Resources: policy.Globs{Deny: []string{"file:///pub/x*", "file:///secret/*"}}}), []Source{templated}, nil,
 			[]string{`upstreams.files.resources.deny[1] "file:///secret/*" matches nothing that is listed`}},
-		{"resources that are not listed", files(policy.Upstream{Resources: policy.Globs{Deny: []string{"file:///secret/*"}}}), []Source{dynamic}, nil, nil},
+		{"unlisted resources", files(policy.Upstream{Resources: policy.Globs{Deny: []string{"file:///secret/*"}}}), []Source{dynamic}, nil, nil},
 		{"a rule", rule(policy.What{Tools: []string{"files__read_*", "files__raed_file"}, Upstreams: []string{"files", "flies"}}), []Source{fs}, nil,
 			[]string{`policy rule "r": what.tools[1] "files__raed_file" matches nothing that is listed; did you mean "files__read_file"?`,
 				`policy rule "r": what.upstreams[1] "flies" matches nothing; did you mean "files"?`}},
@@ -56,11 +56,11 @@ func TestIdle(t *testing.T) {
 			[]string{`policy rule "r": what.tools[0] "read_file" matches nothing that is listed`}},
 		{"of another upstream", rule(policy.What{Tools: []string{"files__*"}, Upstreams: []string{"b"}}), []Source{fs, source(t, "b", "b", tool("t"))}, nil,
 			[]string{`policy rule "r": what.tools[0] "files__*" matches nothing that is listed`}},
-		{"an upstream that is down", rule(policy.What{Tools: []string{"gone__*", "gnoe__*"}, Resources: []string{"gone+x:*"}}), []Source{fs, gone}, nil,
+		{"a down upstream", rule(policy.What{Tools: []string{"gone__*", "gnoe__*"}, Resources: []string{"gone+x:*"}}), []Source{fs, gone}, nil,
 			[]string{`policy rule "r": what.tools[1] "gnoe__*" matches nothing that is listed`}},
-		{"an upstream that is disabled", rule(policy.What{Tools: []string{"asleep__*", "*__*_x"}, Upstreams: []string{"asleep"}}), []Source{fs}, []*namespace.Naming{asleep}, nil},
-		{"a list of one that is disabled", policy.Options{Upstreams: map[string]policy.Upstream{"asleep": {Tools: policy.Globs{Deny: []string{"x"}}}}}, []Source{fs}, []*namespace.Naming{asleep}, nil},
-		{"a tool that is held", rule(policy.What{Tools: []string{"files__read_file"}}), []Source{held}, nil, nil},
+		{"a disabled upstream", rule(policy.What{Tools: []string{"asleep__*", "*__*_x"}, Upstreams: []string{"asleep"}}), []Source{fs}, []*namespace.Naming{asleep}, nil},
+		{"a list of a disabled upstream", policy.Options{Upstreams: map[string]policy.Upstream{"asleep": {Tools: policy.Globs{Deny: []string{"x"}}}}}, []Source{fs}, []*namespace.Naming{asleep}, nil},
+		{"a held tool", rule(policy.What{Tools: []string{"files__read_file"}}), []Source{held}, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string

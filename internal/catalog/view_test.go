@@ -27,7 +27,7 @@ func TestResolve(t *testing.T) {
 	}{
 		{"tool", call.Tool, "files__read", "files", "read"},
 		{"tool without prefix", call.Tool, "add", "open", "add"},
-		{"native name where a public one is due", call.Tool, "read", "", ""},
+		{"native name instead of a public one", call.Tool, "read", "", ""},
 		{"unknown tool", call.Tool, "files__write", "", ""},
 		{"a tool is no prompt", call.Prompt, "files__read", "", ""},
 		{"listed", call.Resource, "files+file:///a", "files", "file:///a"},
@@ -43,7 +43,7 @@ func TestResolve(t *testing.T) {
 		{"an upstream without resources", call.Resource, "none+a:b", "", ""},
 		{"template", call.Template, "files+0:{scheme}://{host}", "files", "{scheme}://{host}"},
 		{"template not listed", call.Template, "files+0:{x}", "files", "{x}"},
-		{"URI where a template may be", call.Template, "files+file:///a", "files", "file:///a"},
+		{"URI instead of a template", call.Template, "files+file:///a", "files", "file:///a"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { resolves(t, v, tt.kind, tt.public, tt.upstream, tt.native) })
@@ -58,8 +58,8 @@ func TestResolveWithoutTheOnlyOpenUpstream(t *testing.T) {
 	resolves(t, none, call.Resource, "", "", "")
 }
 
-// The cost of matching is bounded: a match of a template and a URI that takes too long is
-// abandoned.
+// The cost of matching is bounded: the match of a template and a URI is abandoned if it takes
+// too long.
 func TestMatchingIsBounded(t *testing.T) {
 	one := source(t, "one", "", template("x:{+a}/end"), template("x:{+a}/other"))
 	v := build(one, source(t, "two", "")).View(call.Anonymous, nil)
@@ -71,8 +71,8 @@ func TestMatchingIsBounded(t *testing.T) {
 		{100, "/end", true},
 		{100, "/other", true},
 		{200_000, "/end", true},
-		{200_000, "/other", false}, // the first template took too much for the second
-		{300_000, "/end", false},   // too much for the first
+		{200_000, "/other", false}, // the first template used up the budget of the second
+		{300_000, "/end", false},   // over the budget for the first template
 	}
 	for _, tt := range tests {
 		if _, ok := v.Resolve(call.Resource, "x:"+strings.Repeat("a", tt.size)+tt.end); ok != tt.want {
@@ -115,7 +115,7 @@ func TestPolicyHides(t *testing.T) {
 		t.Errorf("listed: %q", got)
 	}
 	if closed.Unavailable() != nil || closed.UnavailableFor(call.Tool, "files__t") != nil || closed.Instructions() != "" {
-		t.Error("someone who may see nothing learns of an upstream")
+		t.Error("a caller without rights learns of an upstream")
 	}
 }
 
@@ -129,7 +129,7 @@ func TestDown(t *testing.T) {
 	wantNames(t, tbl, call.Tool, "b__t")
 	wantNames(t, tbl, call.Resource, "https://h/")
 	v := tbl.View(call.Anonymous, nil)
-	resolves(t, v, call.Tool, "a__t", "a", "t") // and the call meets the connector
+	resolves(t, v, call.Tool, "a__t", "a", "t") // the call reaches the connector
 	resolves(t, v, call.Resource, "https://h/", "b", "https://h/")
 	resolves(t, v, call.Resource, "new+a:b", "new", "a:b")
 
@@ -142,7 +142,7 @@ func TestDown(t *testing.T) {
 		{"prefix", call.Tool, "new__x", []string{"new", "open"}},
 		{"no prefix", call.Tool, "x", []string{"open"}},
 		{"the catalog is known", call.Tool, "a__x", []string{"open"}},
-		{"prefix of one that is up", call.Resource, "b+a:b", nil},
+		{"prefix of an upstream that is up", call.Resource, "b+a:b", nil},
 		{"web", call.Resource, "https://other/", []string{"new", "open"}},
 	}
 	for _, tt := range tests {
@@ -157,7 +157,7 @@ func TestDown(t *testing.T) {
 		})
 	}
 
-	// With all of an address's upstreams down, the first is asked.
+	// If all upstreams of an address are down, the first one gets the call.
 	web := func(upstream string) Source { return source(t, upstream, upstream, resource("https://h/")) }
 	all := build(down(web("a")), down(web("b")), down(web("c"))).View(call.Anonymous, nil)
 	resolves(t, all, call.Resource, "https://h/", "a", "https://h/")
@@ -247,8 +247,8 @@ func TestInstructions(t *testing.T) {
 	})
 }
 
-// The settings of the first of several upstreams apply, and an extension that the
-// gateway does not relay is not declared.
+// The settings of the first upstream apply, and an extension that the gateway does not relay
+// is not declared.
 func TestExtensions(t *testing.T) {
 	const tasks, apps = "io.modelcontextprotocol/tasks", "io.modelcontextprotocol/ui"
 	with := func(name, caps string) Source {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A command with its arguments in it is refused with the right split; a program
-// whose name or folder has spaces is not.
+// A command that contains its arguments is refused, and the error shows the right split. A
+// program with spaces in its name or folder is accepted.
 func TestCommandLines(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"My App/server one", "bin/odd name", "bin/npx", "bin/python", "bin/node", "bin/odd", "run.sh"} {

@@ -26,7 +26,7 @@ func testEnv(name string) (string, bool) {
 	return value, ok
 }
 
-// checked has the conditions of rules checked, as the gateway has it.
+// checked makes the loader check the conditions of rules, as in the gateway.
 var checked = WithConditions(func(c Condition) []Finding {
 	var found []Finding
 	for _, f := range policy.Check(c.Text, c.Tools, c.Resources, c.Prompts) {
@@ -69,7 +69,7 @@ func TestBad(t *testing.T) {
 	}
 }
 
-// corpus are the configurations in a folder.
+// corpus returns the names of the configurations in a folder.
 func corpus(t *testing.T, dir string) []string {
 	t.Helper()
 	var files []string
@@ -105,8 +105,8 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// dump is a configuration as YAML, secrets redacted. It contains only what differs from
-// the defaults, so that a new key changes no golden.
+// dump returns a configuration as YAML with redacted secrets. It has only the keys that differ
+// from the defaults, so a new key changes no golden.
 func dump(t *testing.T, c *Config) string {
 	t.Helper()
 	all := sparse(t, reflect.ValueOf(c).Elem(), reflect.ValueOf(Default(testEnv)).Elem())
@@ -138,7 +138,7 @@ func dump(t *testing.T, c *Config) string {
 	return string(out)
 }
 
-// sparse is a struct of the schema as a mapping of the keys that differ from def.
+// sparse returns a struct of the schema as a mapping of the keys that differ from def.
 func sparse(t *testing.T, v, def reflect.Value) *yaml.Node {
 	t.Helper()
 	n := &yaml.Node{Kind: yaml.MappingNode}

@@ -15,8 +15,7 @@ import (
 
 const exampleFile = "../../gateway.yaml.example"
 
-// TestExampleLoads also holds the example against the defaults, which it says
-// its values are.
+// TestExampleLoads loads the example and checks that its values are the defaults.
 func TestExampleLoads(t *testing.T) {
 	c, err := Load(exampleFile, testEnv)
 	if err != nil {
@@ -31,8 +30,8 @@ func TestExampleLoads(t *testing.T) {
 	}
 }
 
-// TestExampleIsComplete demands every accepted key, in use or as a line
-// "#key: value", and every other spelling of one in the text.
+// TestExampleIsComplete requires every accepted key in the example, in use or as a line
+// "#key: value", and every other spelling of a key in the text.
 func TestExampleIsComplete(t *testing.T) {
 	data, err := os.ReadFile(exampleFile)
 	if err != nil {
@@ -79,7 +78,7 @@ func patterns(n *yaml.Node, at string, have map[string]bool) {
 	}
 }
 
-// TestSchema holds the declarations against one another.
+// TestSchema checks that the declarations of keys agree with each other.
 func TestSchema(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, key := range Keys() {

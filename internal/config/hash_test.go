@@ -31,7 +31,7 @@ func TestHash(t *testing.T) {
 
 	seen := map[string]string{want: "base", hash(t, "b", base): "another name"}
 	if len(seen) != 2 {
-		t.Error("the name is no part of the hash")
+		t.Error("the hash does not depend on the name")
 	}
 	different := map[string]string{
 		"secret":           "{command: node, args: [a, b], env: {A: '1', B: '3'}}",

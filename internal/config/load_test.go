@@ -59,8 +59,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Files of rules are read as configurations are: also one that some editors save.
-func TestRulesThatAreNoText(t *testing.T) {
+// Files of rules are decoded like configurations, with the same advice about UTF-16.
+func TestRulesInUTF16(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte("\xff\xfe[\x00]\x00"), 0o600); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestRulesThatAreNoText(t *testing.T) {
 	}
 }
 
-// lists are n upstreams with one aliased list.
+// lists returns n upstreams that use the same YAML alias.
 func lists(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -80,7 +80,7 @@ func lists(n int) string {
 	return b.String()
 }
 
-func TestErrorsAreErrors(t *testing.T) {
+func TestErrorsUnwrap(t *testing.T) {
 	_, err := Parse("gateway.yaml", []byte("lisen: x\nupstreams: {a: {comand: x}}"), testEnv)
 	one, ok := errors.AsType[*Error](err)
 	if !ok || *one != (Error{File: "gateway.yaml", Line: 1, Col: 1, Path: "lisen", Msg: `unknown key; did you mean "listen"?`}) {
@@ -179,7 +179,7 @@ func TestDefaultUpstream(t *testing.T) {
 	}
 }
 
-// lineEnds is how many line ends there are at most, by YAML's definition.
+// lineEnds returns the largest possible number of line ends by YAML's definition.
 func lineEnds(data []byte) (n int) {
 	for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
 		n += bytes.Count(data, []byte(end))
@@ -187,8 +187,8 @@ func lineEnds(data []byte) (n int) {
 	return n
 }
 
-// FuzzParse has files of both kinds: no panic, errors with positions, and a
-// configuration that keeps the package's promises.
+// FuzzParse checks files of both kinds: Parse does not panic, errors have positions, and a
+// valid configuration keeps the package's guarantees.
 func FuzzParse(f *testing.F) {
 	for _, dir := range []string{"testdata/good", "testdata/bad"} {
 		files, err := filepath.Glob(dir + "/*.[yj]*")
@@ -230,7 +230,7 @@ func FuzzParse(f *testing.F) {
 			}
 			if p := u.EffectivePrefix(); p != "" {
 				if prefixes[p] {
-					t.Errorf("the prefix %s is there twice", p)
+					t.Errorf("the prefix %s is used twice", p)
 				}
 				prefixes[p] = true
 			}

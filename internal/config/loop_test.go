@@ -58,8 +58,8 @@ func TestCheckLoops(t *testing.T) {
 	}
 }
 
-// An upstream that a flag or a key disables makes no loop.
-func TestCheckLoopsOfWhatIsServed(t *testing.T) {
+// An upstream that a flag or a key disables is not a loop.
+func TestCheckLoopsOfEnabledUpstreams(t *testing.T) {
 	c, err := Parse("gateway.yaml", []byte("upstreams:\n  a: {url: http://localhost:8080/mcp}\n  b: {url: http://localhost:7000/mcp, disabled: true}\n"), testEnv)
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +71,6 @@ func TestCheckLoopsOfWhatIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.CheckLoops(); err != nil {
-		t.Errorf("with another address, and an upstream that is disabled: %v", err)
+		t.Errorf("with another address and a disabled upstream: %v", err)
 	}
 }

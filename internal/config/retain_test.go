@@ -40,10 +40,10 @@ upstreams: {b: {command: b}}
 		t.Errorf("retained (-want +got):\n%s", diff)
 	}
 	if next.Listen != running.Listen || next.Limits != running.Limits || len(next.Bridge.Keys) != 1 || !next.Admin.Token.IsZero() {
-		t.Errorf("what cannot change has changed: %+v", next)
+		t.Errorf("a key that needs a restart has changed: %+v", next)
 	}
 	if !next.Asks.Label || next.AllowedHosts != nil || next.Bridge.ParkTTL.Minutes() != 2 || next.Upstreams[0].Name != "b" {
-		t.Errorf("what can change has not: %+v", next)
+		t.Errorf("a key that a reload applies has not changed: %+v", next)
 	}
 	if again := next.Retain(running); len(again) > 0 {
 		t.Errorf("retained again: %q", again)
@@ -83,7 +83,7 @@ func TestSameExceptUpstreams(t *testing.T) {
 	other := *c
 	other.Upstreams = []Upstream{DefaultUpstream("a")}
 	if !c.SameExceptUpstreams(&other) {
-		t.Error("configurations with other upstreams differ elsewhere")
+		t.Error("configurations that differ only in upstreams are not equal")
 	}
 	if other.Asks.Label = false; c.SameExceptUpstreams(&other) {
 		t.Error("another key is not seen")

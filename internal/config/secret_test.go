@@ -38,14 +38,14 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 		t.Errorf("printed as %s", got)
 	}
 	if s.Reveal() != value || s.IsZero() || !(Secret{}).IsZero() || (Secret{}).Reveal() != "" {
-		t.Error("the value is not what went in")
+		t.Error("Reveal or IsZero does not match the value")
 	}
 	if !s.Equal(NewSecret(value)) || s.Equal(NewSecret("")) || !NewSecret("").Equal(Secret{}) {
-		t.Error("equality is not that of the values")
+		t.Error("Equal does not compare the values")
 	}
 }
 
-// TestConfigPrintsNoSecret prints a whole configuration.
+// A printed configuration shows no secret.
 func TestConfigPrintsNoSecret(t *testing.T) {
 	c := mustParse(t, "admin: {token: '${TOKEN}'}\nupstreams: {a: {command: a, env: {A: hunter2}}, b: {url: 'http://b', headers: {A: 'Bearer hunter2'}}}\n")
 	for _, verb := range []string{"%v", "%+v", "%#v"} {
@@ -54,7 +54,7 @@ func TestConfigPrintsNoSecret(t *testing.T) {
 		}
 	}
 	if c.Admin.Token.Reveal() != "s3cret-t0ken" || c.Upstreams[1].Headers["A"].Reveal() != "Bearer hunter2" {
-		t.Error("the values are not those of the file")
+		t.Error("the values differ from those of the file")
 	}
 }
 

@@ -46,8 +46,8 @@ upstreams:
 	}
 }
 
-// TestIsPlain draws the line between values that stay readable in messages of upstreams and
-// values that are masked.
+// TestIsPlain has values that stay readable in messages of upstreams, and values that are
+// masked.
 func TestIsPlain(t *testing.T) {
 	for name, values := range map[string][]string{
 		"LOG_LEVEL": {"verbose", "WARNING"}, "PORT": {"8080", "0"}, "AWS_REGION": {"eu-central-1", "us-east-1"},

@@ -16,7 +16,7 @@ func TestSize(t *testing.T) {
 			t.Errorf("%s is %d, %v; want %d", text, got, err, want)
 		}
 		if again, err := parseSize(got.String()); err != nil || again != got {
-			t.Errorf("%s prints as %s, which is %d, %v", text, got, again, err)
+			t.Errorf("%s prints as %s, and that parses as %d, %v", text, got, again, err)
 		}
 	}
 	for _, text := range []string{"", "MiB", "-1", "1.5MiB", "1Mib", "1m", "16 Mi", "9223372036854775808", "9999999999GiB", "0x10", "1_000", " 1"} {
@@ -35,10 +35,10 @@ func TestSlug(t *testing.T) {
 	}
 	long := strings.Repeat("x", 40)
 	if NameOf(long) == NameOf(long+"x") {
-		t.Error("long keys that begin alike have one name")
+		t.Error("long keys with the same beginning get the same name")
 	}
 	if got := NameOf(strings.Repeat("x", 22) + " " + long); !regexp.MustCompile(`^x{22}-[0-9a-f]{8}$`).MatchString(got) {
-		t.Errorf("a key that is cut at a - became %s", got)
+		t.Errorf("a key cut at a - became %s", got)
 	}
 	if got := NameOf(strings.Repeat("a", 32)); got != strings.Repeat("a", 32) {
 		t.Errorf("a name of full length became %s", got)
@@ -93,7 +93,7 @@ func TestExpansionsReveal(t *testing.T) {
 	}
 }
 
-// TestErrorsShowNoPartOfASecret has passwords that contain what looks like ${…}.
+// TestErrorsShowNoPartOfASecret uses passwords that look like references ${…}.
 func TestErrorsShowNoPartOfASecret(t *testing.T) {
 	for _, value := range []string{"hun${ter2", "hun${t e r 2}", "a${b${ter2}", "${ter2-x}"} {
 		_, err := Parse("gateway.yaml", []byte("admin: {token: '"+value+"'}\nupstreams: {a: {command: a}}\n"), testEnv)

@@ -22,12 +22,12 @@ import (
 
 var update = flag.Bool("update", false, "write the goldens anew")
 
-// importFolder is where the files of testdata are, as far as they can tell.
+// importFolder has the folders from which the files of testdata seem to be.
 var importFolder = map[string]string{"vscode.json": "/home/u/app/.vscode", "cursor.json": "/home/u/app/.cursor"}
 
-// TestImport compares what becomes of hosts' configurations with its golden. No
-// secret of theirs is in it, and the loader accepts it once what it asks for is
-// set; without that it names each variable.
+// TestImport compares the results for hosts' configurations with goldens. A result has none of
+// the secrets. The loader accepts it if all its variables are set, and otherwise names each
+// missing variable.
 func TestImport(t *testing.T) {
 	files := corpus(t, "testdata")
 	if len(files) < 12 {
@@ -55,7 +55,7 @@ func TestImport(t *testing.T) {
 			golden(t, filepath.Join("testdata", file+".golden"), got)
 			again, err := Import(host)
 			if err != nil || describe(again) != got {
-				t.Error("the same file gave another result")
+				t.Error("a second import of the same file has another result")
 			}
 			loads(t, im)
 		})
@@ -87,7 +87,7 @@ func loads(t *testing.T, im *Result) {
 	names := make(map[string]bool)
 	for _, v := range im.Variables {
 		if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(v.Name) || names[v.Name] {
-			t.Errorf("variable %q is ill-formed or there twice", v.Name)
+			t.Errorf("variable %q is invalid or repeated", v.Name)
 		}
 		if v.Moved && v.Name != strings.ToUpper(v.Name) {
 			t.Errorf("variable %q is not in upper case", v.Name)
@@ -106,7 +106,7 @@ func loads(t *testing.T, im *Result) {
 	} else if len(cfg.Upstreams) != im.Upstreams {
 		t.Errorf("%d upstreams, want %d", len(cfg.Upstreams), im.Upstreams)
 	} else if len(cfg.Warnings) > 0 && !strings.Contains(cfg.Warnings[0].Msg, "disabled") {
-		t.Errorf("remarks on what was imported: %v", cfg.Warnings)
+		t.Errorf("warnings about the imported file: %v", cfg.Warnings)
 	}
 	unset := func(name string) (string, bool) { return "", name == "HOME" }
 	_, err = config.Parse("/out.yaml", im.YAML, unset, read)
@@ -254,8 +254,8 @@ func TestImportEnvFile(t *testing.T) {
 	}
 }
 
-// madeUpSecret is a secret in one of the forms that are about: passwords, tokens
-// of services, hex, Base64, UUIDs.
+// madeUpSecret returns a random secret in a common form: password, token of a service, hex,
+// Base64 or UUID.
 func madeUpSecret(rnd *rand.Rand) string {
 	chars := func(alphabet string, n int) string {
 		var b strings.Builder
@@ -284,8 +284,8 @@ func madeUpSecret(rnd *rand.Rand) string {
 	}
 }
 
-// FuzzImport has files of hosts in all their languages: no panic, faults with
-// positions, and what comes of them loads.
+// FuzzImport checks files in the languages of all hosts: Import does not panic, errors have
+// positions, and the results load.
 func FuzzImport(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.[jyt]*")
 	if err != nil {
@@ -325,7 +325,7 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// corpus are the configurations in a folder.
+// corpus returns the names of the configurations in a folder.
 func corpus(t *testing.T, dir string) []string {
 	t.Helper()
 	var files []string
@@ -361,7 +361,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// lineEnds is how many line ends there are at most, by YAML's definition.
+// lineEnds returns the largest possible number of line ends by YAML's definition.
 func lineEnds(data []byte) (n int) {
 	for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
 		n += bytes.Count(data, []byte(end))

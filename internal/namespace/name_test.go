@@ -9,8 +9,8 @@ import (
 
 var publicForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// space makes a naming, and fails the test where there can be none.
-func space(t testing.TB, upstream, prefix string) *Naming {
+// naming returns a Naming, and fails the test if New refuses it.
+func naming(t testing.TB, upstream, prefix string) *Naming {
 	t.Helper()
 	s, err := New(upstream, prefix, "__")
 	if err != nil {
@@ -56,7 +56,7 @@ func TestName(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, plain := space(t, "files", tt.prefix).Name(tt.native)
+			got, plain := naming(t, "files", tt.prefix).Name(tt.native)
 			if got != tt.want || plain != tt.plain {
 				t.Errorf("%q: got %q, %v; want %q, %v", tt.native, got, plain, tt.want, tt.plain)
 			}
@@ -64,27 +64,26 @@ func TestName(t *testing.T) {
 	}
 }
 
-// Public names are well formed, depend on nothing but the space and the native
-// name, and no two are equal, whatever the native names are. The generator
-// likes names that could be mistaken for others.
+// Public names are valid and unique, and depend only on the naming and the native name, for
+// any native names. The generator prefers names that resemble other names.
 func TestNamesNeverCollide(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	spaces := []*Naming{space(t, "a", "a"), space(t, "a-b", "a-b"), space(t, "b", "b"), space(t, "long", strings.Repeat("p", 32))}
+	namings := []*Naming{naming(t, "a", "a"), naming(t, "a-b", "a-b"), naming(t, "b", "b"), naming(t, "long", strings.Repeat("p", 32))}
 	pieces := []string{"a", "b", "__", "_", "-", "_h", "0123456789ab", "é", ".", " ", strings.Repeat("x", 30), "read"}
 	type item struct{ upstream, native string }
 	seen := make(map[string]item)
 	for range 20000 {
-		s := spaces[rng.IntN(len(spaces))]
+		s := namings[rng.IntN(len(namings))]
 		var native string
 		for range rng.IntN(6) {
 			native += pieces[rng.IntN(len(pieces))]
 		}
-		if rng.IntN(4) == 0 { // what another native name became
+		if rng.IntN(4) == 0 { // the public name of another native name
 			native = strings.TrimPrefix(s.HashedName(native), s.NamePrefix())
 		}
 		public, _ := s.Name(native)
 		if !publicForm.MatchString(public) && native != "" {
-			t.Fatalf("%q becomes %q, which is no public name", native, public)
+			t.Fatalf("%q becomes %q, which is not a valid public name", native, public)
 		}
 		it := item{s.Upstream(), native}
 		if other, ok := seen[public]; ok && other != it {
@@ -98,7 +97,7 @@ func FuzzName(f *testing.F) {
 	for _, s := range []string{"", "read_file", "a b", "x_h0123456789ab", strings.Repeat("é", 100), "\xff"} {
 		f.Add(s, "read_file")
 	}
-	prefixed, open := space(f, "files", "files"), space(f, "files", "")
+	prefixed, open := naming(f, "files", "files"), naming(f, "files", "")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		for _, s := range []*Naming{prefixed, open} {
 			pa, plain := s.Name(a)

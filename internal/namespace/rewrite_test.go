@@ -29,7 +29,7 @@ func TestResult(t *testing.T) {
 		{"every duplicate", wire.MethodToolsCall, Asked{},
 			`{"content":[{"type":"resource","type":"text","resource":{"uri":"a:1","uri":"a:2"},"resource":{"uri":"a:3"}}],"content":[{"type":"resource_link","type":"text","uri":"a:4","uri":"a:5"}]}`,
 			`{"content":[{"type":"resource","type":"text","resource":{"uri":"files+a:1","uri":"files+a:2"},"resource":{"uri":"files+a:3"}}],"content":[{"type":"resource_link","type":"text","uri":"files+a:4","uri":"files+a:5"}]}`},
-		{"odd shapes stay", wire.MethodToolsCall, Asked{},
+		{"unexpected shapes stay", wire.MethodToolsCall, Asked{},
 			`{"content":{"type":"resource"},"content":[1,null,{"type":"resource","resource":"a:b"},{"type":"resource_link","uri":7},{"type":["resource_link"],"uri":"a:b"}]}`, ""},
 		{"no object", wire.MethodToolsCall, Asked{}, `"resource"`, ""},
 		{"prompt messages", wire.MethodPromptsGet, Asked{},
@@ -45,19 +45,19 @@ func TestResult(t *testing.T) {
 			`{"resultType":"input_required","inputRequests":{"1":{"method":"sampling/createMessage","params":{"messages":[{"content":{"type":"resource","resource":{"uri":"files+a:b"}}}]}},"2":{"method":"elicitation/create","params":{"messages":[{"content":{"type":"resource","resource":{"uri":"a:b"}}}]}}},"requestState":"resource"}`},
 		{"completion", wire.MethodComplete, Asked{}, `{"completion":{"values":["file:///a"]}}`, ""},
 	}
-	s := space(t, "files", "files")
+	s := naming(t, "files", "files")
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			check(t, wire.Raw(tt.in), s.Result(tt.method, wire.Raw(tt.in), tt.asked), tt.want)
 			in := wire.Raw(tt.in)
-			if got := space(t, "files", "").Result(tt.method, in, Asked{}); &got[0] != &in[0] {
+			if got := naming(t, "files", "").Result(tt.method, in, Asked{}); &got[0] != &in[0] {
 				t.Errorf("without a prefix: got %s", got)
 			}
 		})
 	}
 }
 
-// check compares an outcome; "" wants the input itself, not a copy.
+// check compares an outcome; "" means that the outcome must be the input itself, not a copy.
 func check(t *testing.T, in, got wire.Raw, want string) {
 	t.Helper()
 	if want == "" {
@@ -73,7 +73,7 @@ func check(t *testing.T, in, got wire.Raw, want string) {
 }
 
 func TestUnchangedResultIsTheSameSlice(t *testing.T) {
-	s := space(t, "files", "files")
+	s := naming(t, "files", "files")
 	for _, doc := range []string{toolResult, strings.Replace(toolResult, "lorem", `\u00e9 resource`, 1)} {
 		in := wire.Raw(doc)
 		var got wire.Raw
@@ -87,7 +87,7 @@ func TestUnchangedResultIsTheSameSlice(t *testing.T) {
 }
 
 func TestAskParams(t *testing.T) {
-	s := space(t, "files", "files")
+	s := naming(t, "files", "files")
 	in := `{"messages":[{"role":"user","content":[{"type":"tool_result","toolUseId":"1","content":[{"type":"resource_link","uri":"a:1"},{"type":"tool_result","content":[{"type":"resource_link","uri":"a:9"}]}]},{"type":"resource","resource":{"uri":"a:2"}}]}],"tools":[{"name":"read","uri":"a:3"}],"systemPrompt":"a:4"}`
 	want := strings.NewReplacer("a:1", "files+a:1", "a:2", "files+a:2").Replace(in)
 	check(t, wire.Raw(in), s.AskParams(wire.MethodSample, wire.Raw(in)), want)
@@ -95,7 +95,7 @@ func TestAskParams(t *testing.T) {
 }
 
 func TestNoteParams(t *testing.T) {
-	s := space(t, "files", "files")
+	s := naming(t, "files", "files")
 	in := wire.Raw(`{"uri":"file:///a","_meta":{"uri":"file:///a"}}`)
 	check(t, in, s.NoteParams(wire.NoteResourceUpdated, in), `{"uri":"files+file:///a","_meta":{"uri":"file:///a"}}`)
 	check(t, in, s.NoteParams(wire.NoteMessage, in), "")
@@ -105,7 +105,7 @@ func TestNoteParams(t *testing.T) {
 }
 
 func TestError(t *testing.T) {
-	s := space(t, "files", "files")
+	s := naming(t, "files", "files")
 	m, err := wire.ParseUpstream([]byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"x":1,"message":"file:///a","data":{"uri":"file:///a","y":2}}}`), wire.Limits{})
 	if err != nil {
 		t.Fatal(err)
@@ -147,12 +147,12 @@ func TestItem(t *testing.T) {
 		{"mark without _meta", call.Prompt, "files__a_h", true, `{"name":"a b"}`, `{"name":"files__a_h","_meta":{"mcpgateway/native":"a b"}}`},
 		{"mark with _meta", call.Tool, "x", true, `{"_meta":{"ui":{"resourceUri":"ui://a"}},"name":"a b"}`, `{"_meta":{"ui":{"resourceUri":"ui://files.a"},"mcpgateway/native":"a b"},"name":"x"}`},
 		{"mark over a mark", call.Tool, "x", true, `{"_meta":{"mcpgateway/native":"old"},"name":"a b"}`, `{"_meta":{"mcpgateway/native":"a b"},"name":"x"}`},
-		{"mark with odd _meta", call.Tool, "x", true, `{"_meta":null,"name":"a b"}`, `{"_meta":null,"name":"x"}`},
+		{"mark with an invalid _meta", call.Tool, "x", true, `{"_meta":null,"name":"a b"}`, `{"_meta":null,"name":"x"}`},
 		{"resource", call.Resource, "files+a:b", false, `{"uri":"a:b","name":"a:b"}`, `{"uri":"files+a:b","name":"a:b"}`},
 		{"template", call.Template, "files+a:{b}", false, `{"uriTemplate":"a:{b}","name":"n"}`, `{"uriTemplate":"files+a:{b}","name":"n"}`},
 		{"unchanged", call.Tool, "read", false, `{"name":"read"}`, ""},
 	}
-	s := space(t, "files", "files")
+	s := naming(t, "files", "files")
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			check(t, wire.Raw(tt.in), s.Item(tt.kind, wire.Raw(tt.in), tt.public, tt.mark), tt.want)
@@ -213,12 +213,12 @@ func TestRef(t *testing.T) {
 	}
 }
 
-// Rewriting leaves valid JSON valid, whatever an upstream sends.
+// Rewriting keeps any valid JSON valid.
 func FuzzResult(f *testing.F) {
 	for _, s := range []string{toolResult, `{"content":[{"type":"resource","resource":{"uri":"a:b"}}]}`, `{"messages":[]}`, `{"contents":[{"uri":"a"}]}`, `[]`, `{"inputRequests":{"a":{"method":"sampling/createMessage","params":{"messages":[{"content":[{"type":"tool_result","content":[]}]}]}}}}`} {
 		f.Add([]byte(s))
 	}
-	s := space(f, "files", "files")
+	s := naming(f, "files", "files")
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		if wire.Check(doc, wire.Limits{}, wire.Lenient) != nil {
 			return
@@ -242,7 +242,7 @@ func FuzzResult(f *testing.F) {
 var toolResult = `{"content":[{"type":"text","text":"` + strings.Repeat("lorem ipsum ", 85) + `"}],"structuredContent":{"rows":[{"id":1,"name":"a"},{"id":2,"name":"b"}]},"isError":false}`
 
 func BenchmarkResult(b *testing.B) {
-	s := space(b, "files", "files")
+	s := naming(b, "files", "files")
 	for _, bm := range []struct{ name, doc string }{
 		{"without", toolResult},
 		{"word", strings.Replace(toolResult, "lorem", "resource", 1)},

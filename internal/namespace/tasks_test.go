@@ -24,7 +24,7 @@ func TestTask(t *testing.T) {
 		in, want string
 	}{
 		{
-			"a task that works", bare,
+			"a working task", bare,
 			`{ "taskId":"t1","status":"working","n":1e400}`, `{ "taskId":"PUBLIC","status":"working","n":1e400}`,
 		},
 		{
@@ -38,7 +38,7 @@ func TestTask(t *testing.T) {
 			`{"taskId":"PUBLIC","error":{"code":-32002,"message":"t1","data":{"uri":"files+file:///a"}}}`,
 		},
 		{
-			"one that asks", prefixed,
+			"a task with a question", prefixed,
 			`{"taskId":"t1","inputRequests":{"k":{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"file:///a"}}}]}}}}`,
 			`{"taskId":"PUBLIC","inputRequests":{"k":{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"files+file:///a"}}}]}}}}`,
 		},
@@ -47,10 +47,10 @@ func TestTask(t *testing.T) {
 			`{"content":[{"type":"resource_link","uri":"file:///a"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}`,
 			`{"content":[{"type":"resource_link","uri":"files+file:///a"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"PUBLIC"}}}`,
 		},
-		{"a member that stands twice", bare, `{"taskId":"t1","taskId":"t2"}`, `{"taskId":"PUBLIC","taskId":"OTHER"}`},
+		{"a repeated member", bare, `{"taskId":"t1","taskId":"t2"}`, `{"taskId":"PUBLIC","taskId":"OTHER"}`},
 		{"an id with an escape", bare, `{"taskId":"\u00741"}`, `{"taskId":"PUBLIC"}`},
 		{"an unknown id", bare, `{"taskId":"t9"}`, `{"taskId":"t9"}`},
-		{"an id that is none", bare, `{"taskId":1,"_meta":{"io.modelcontextprotocol/related-task":"t1"}}`, `{"taskId":1,"_meta":{"io.modelcontextprotocol/related-task":"t1"}}`},
+		{"an invalid id", bare, `{"taskId":1,"_meta":{"io.modelcontextprotocol/related-task":"t1"}}`, `{"taskId":1,"_meta":{"io.modelcontextprotocol/related-task":"t1"}}`},
 		{"ids inside structured content stay", prefixed, `{"content":[],"structuredContent":{"taskId":"t1"}}`, `{"content":[],"structuredContent":{"taskId":"t1"}}`},
 		{"no object", bare, `"t1"`, `"t1"`},
 	} {
@@ -75,7 +75,7 @@ func TestTaskIDs(t *testing.T) {
 			"a question of a task", `{"message":"t1","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1","x":1}}}`,
 			`{"message":"t1","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"PUBLIC","x":1}}}`,
 		},
-		{"references are for others to rewrite", `{"taskId":"t9","content":[{"type":"resource_link","uri":"file:///a"}]}`, `{"taskId":"t9","content":[{"type":"resource_link","uri":"file:///a"}]}`},
+		{"references are not rewritten here", `{"taskId":"t9","content":[{"type":"resource_link","uri":"file:///a"}]}`, `{"taskId":"t9","content":[{"type":"resource_link","uri":"file:///a"}]}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, string(space.TaskIDs(wire.Raw(tc.in), ids))); diff != "" {

@@ -37,7 +37,7 @@ func TestURIs(t *testing.T) {
 		{"template from the first character", "{scheme}://{host}", "files+0:{scheme}://{host}"},
 		{"template of ui", "ui://{host}/x", "ui://files.{host}/x"},
 	}
-	prefixed, open := space(t, "files", "files"), space(t, "files", "")
+	prefixed, open := naming(t, "files", "files"), naming(t, "files", "")
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := prefixed.PublicURI(tt.native); got != tt.public {
@@ -69,14 +69,14 @@ func TestForeignURIs(t *testing.T) {
 			t.Errorf("%q is taken for %q", public, native)
 		}
 	}
-	// With a prefix of its own, ui: still shows the upstream's name.
+	// With a configured prefix, ui: URIs still show the upstream's name.
 	if got := s.PublicURI("ui://x"); got != "ui://files.x" {
 		t.Errorf("ui: got %q", got)
 	}
 }
 
 func TestRenamed(t *testing.T) {
-	s := space(t, "b", "").WithRenamed(map[string]string{"file:///a": "b+file:///a"})
+	s := naming(t, "b", "").WithRenamed(map[string]string{"file:///a": "b+file:///a"})
 	if got := s.PublicURI("file:///a"); got != "b+file:///a" {
 		t.Errorf("renamed: %q", got)
 	}
@@ -94,9 +94,9 @@ func FuzzURI(f *testing.F) {
 	for _, s := range []string{"", "file:///a", "ui://x", "ui:x", "HTTP://x", "0:x", "a b", "files+file:x", "{x}", "\xff:", "https:"} {
 		f.Add(s)
 	}
-	spaces := []*Naming{space(f, "files", "files"), space(f, "other", "other"), space(f, "open", "")}
+	namings := []*Naming{naming(f, "files", "files"), naming(f, "other", "other"), naming(f, "open", "")}
 	f.Fuzz(func(t *testing.T, native string) {
-		for i, s := range spaces {
+		for i, s := range namings {
 			public := s.PublicURI(native)
 			if back, ok := s.NativeURI(public); back != native || !ok {
 				t.Errorf("%q becomes %q becomes %q, %v", native, public, back, ok)
@@ -111,8 +111,8 @@ func FuzzURI(f *testing.F) {
 			if !ok || owner.Name != s.Upstream() {
 				t.Errorf("%q becomes %q, whose owner is %q", native, public, owner.Name)
 			}
-			if _, ok := spaces[1-i].NativeURI(public); ok {
-				t.Errorf("%q of %s is taken for one of %s", public, s.Upstream(), spaces[1-i].Upstream())
+			if _, ok := namings[1-i].NativeURI(public); ok {
+				t.Errorf("%q of %s resolves at %s", public, s.Upstream(), namings[1-i].Upstream())
 			}
 		}
 	})
@@ -162,7 +162,7 @@ var templates = []string{
 }
 
 func TestTemplates(t *testing.T) {
-	for _, s := range []*Naming{space(t, "files", "files"), space(t, "files", "")} {
+	for _, s := range []*Naming{naming(t, "files", "files"), naming(t, "files", "")} {
 		for _, native := range templates {
 			for _, value := range []string{"", "a", "a/b c", "http", "ui", "ui://x", "https://x/", "é+%41:"} {
 				checkTemplate(t, s, native, value)
@@ -175,7 +175,7 @@ func FuzzTemplate(f *testing.F) {
 	for _, native := range templates {
 		f.Add(native, "a/b")
 	}
-	s := space(f, "files", "files")
+	s := naming(f, "files", "files")
 	f.Fuzz(func(t *testing.T, native, value string) {
 		if len(native) < 200 && strings.ToValidUTF8(value, "") == value {
 			checkTemplate(t, s, native, value)
@@ -183,9 +183,9 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// Clients parse what they get; the public form of a well-formed URI must parse.
+// Clients parse URIs, so the public form of a valid URI must parse.
 func TestPublicURIsParse(t *testing.T) {
-	s := space(t, "my-files", "my-files")
+	s := naming(t, "my-files", "my-files")
 	for _, native := range []string{"file:///a.txt", "ui://weather/now?x=1#y", "test://static-text", "urn:a:b", "FILE:///a"} {
 		if _, err := url.Parse(s.PublicURI(native)); err != nil {
 			t.Errorf("%q: %v", native, err)
@@ -194,7 +194,7 @@ func TestPublicURIsParse(t *testing.T) {
 }
 
 func BenchmarkNativeURI(b *testing.B) {
-	s := space(b, "files", "files")
+	s := naming(b, "files", "files")
 	b.ReportAllocs()
 	for b.Loop() {
 		s.NativeURI("files+file:///some/path/to/a/file.txt")

@@ -34,7 +34,7 @@ func TestConditionFaults(t *testing.T) {
 	} {
 		c, faults := NewCondition(tt.text)
 		if c != nil || len(faults) == 0 {
-			t.Errorf("%q: no fault", tt.text)
+			t.Errorf("%q: no diagnostic", tt.text)
 			continue
 		}
 		if tt.want != nil && faults[0] != tt.want[0] {
@@ -78,10 +78,10 @@ func TestClaimsByName(t *testing.T) {
 		return p.Key(Caller{Principal: &call.Principal{Claims: wire.Raw(claims)}})
 	}
 	if key(`{"team":"blue","jti":"1","exp":1}`) != key(`{"jti":"2","team":"blue","exp":2}`) {
-		t.Error("each token has rights of its own")
+		t.Error("the rights depend on the token")
 	}
 	if key(`{"team":"blue"}`) == key(`{"team":"red"}`) || key(`{"team":null}`) == key(`{}`) || key(`{"team":"l","level":""}`) == key(`{"team":"","level":"l"}`) {
-		t.Error("different claims have one key")
+		t.Error("different claims have the same key")
 	}
 }
 
@@ -102,7 +102,7 @@ func TestRemarks(t *testing.T) {
 		got := ""
 		for _, f := range Check(tt.text, tt.tools, tt.resources, tt.prompts) {
 			if !f.Warning {
-				t.Errorf("%s: %s is no warning", tt.text, f.Msg)
+				t.Errorf("%s: %s is not a warning", tt.text, f.Msg)
 			}
 			got = f.Msg
 		}

@@ -23,7 +23,7 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// An effect that does not exist is an error before anything is decided by it.
+// An unknown effect is an error before any decision uses it.
 func TestUnknownEffects(t *testing.T) {
 	const unknown = Effect(7)
 	for name, o := range map[string]Options{"default": {Default: unknown}, `"r"`: {Rules: []Rule{{Name: "r", Effect: unknown}}}} {
@@ -52,7 +52,7 @@ func TestPredicates(t *testing.T) {
 	}
 }
 
-// Of two decisions the stricter one holds, with the obligations of both.
+// Both returns the stricter of two decisions, with the obligations of both.
 func TestBothDecisions(t *testing.T) {
 	one, two := &Limit{Rate: 1}, &Limit{Rate: 2}
 	limited := func(e Effect, limits ...*Limit) Decision {

@@ -9,8 +9,8 @@ import (
 	"mcpgateway/internal/canonical"
 )
 
-// evasions are spellings, native at an upstream "files", by which a client may
-// try to get at file:///etc/passwd, or at https://h.example/admin/x.
+// evasions are native spellings at an upstream "files" with which a client may try to reach
+// file:///etc/passwd or https://h.example/admin/x.
 var evasions = []string{
 	"file:///etc/passwd", "FILE:///etc/passwd", "File:///etc/passwd", "file:/etc/passwd", "file://localhost/etc/passwd", "file://LOCALHOST/etc/passwd",
 	"file:///pub/../etc/passwd", "file:///pub/./../etc/passwd", "file:///pub/%2e%2e/etc/passwd", "file:///pub/%2E%2E/etc/passwd",
@@ -40,8 +40,8 @@ var evasions = []string{
 	"https://h.example:443%2fadmin/x", "https://h.example%2fadmin%2fx", "%68ttps://h.example/admin/x", "https:// h.example/admin/x", "https://h.example%20/admin/x", "https://h.example%2520/admin/x",
 }
 
-// evasionsByOtherReadings are spellings of roots, of files of Windows, of names with spaces
-// and of addresses, each with the glob that it may try to get around.
+// evasionsByOtherReadings are spellings of roots, Windows files, names with spaces and
+// addresses, by the glob that they may evade.
 var evasionsByOtherReadings = map[string][]string{
 	"https://root.example":         {"https://root.example/", "HTTPS://root.example:443", "https://root.example?x", "https://root.example/#x", "https://root.example//", "https://root.example/."},
 	"https://root.example/":        {"https://root.example", "https://root.example?x", "https://ROOT.example.:443#x"},
@@ -54,8 +54,8 @@ var evasionsByOtherReadings = map[string][]string{
 	"git+https://h.example/my key": {"git+https://h.example/my+key", "GIT+https://h.example/my%20key"},
 }
 
-// addresses are ways to write one address of a host, by which a client may try to get
-// at http://127.0.0.1/x, at http://[::1]/x or at https://10.0.0.1:8443/x.
+// addresses are spellings of an IP address with which a client may try to reach
+// http://127.0.0.1/x, http://[::1]/x or https://10.0.0.1:8443/x.
 var addresses = []string{
 	"http://127.0.0.1/x", "http://127.0.0.1:80/x", "http://127.0.0.1:080/x", "http://127.0.0.1./x", "http://127.0.0.1.:80/x", "http://2130706433/x", "http://0x7f000001/x", "http://0x7f.0.0.0x1/x", "http://0X7F.1/x", "http://0177.0.0.1/x",
 	"http://017700000001/x", "http://127.1/x", "http://127.0.1/x", "http://0x7f.0x0.1/../x", "http://u@127.1/x", "http://u@127.0.0.1@127.0.0.1/x", "http://%3127.0.0.1/x", "http://0127.0.0.1/x", "http://127.000.000.001/x", "http://２１３０７０６４３３/x",
@@ -69,13 +69,13 @@ func resource(native string) Item {
 	return Item{Kind: call.Resource, Upstream: "files", Native: native, Public: "files+" + native, Noncanonical: canonical.Violation(native) != ""}
 }
 
-// leadsElsewhere reports whether a URI is the canonical spelling's of a resource that is
-// not denied, though careless servers take it for one that is.
+// leadsElsewhere reports whether the canonical spelling of a URI names a resource that is not
+// denied, although careless servers read the URI as a denied one.
 func leadsElsewhere(uri string) bool {
 	return strings.Contains(uri, "evil.example") || strings.HasPrefix(uri, "file:////localhost/")
 }
 
-// spellings returns the URIs, and beside each the canonical spelling if it has one.
+// spellings returns the URIs and their canonical spellings, if any.
 func spellings(uris []string) []string {
 	all := slices.Clone(uris)
 	for _, uri := range uris {
@@ -204,16 +204,16 @@ func TestWhereSpellingsMatter(t *testing.T) {
 		"a rule about another upstream":  {Options{Default: Allow, Rules: []Rule{{Effect: Deny, What: What{Upstreams: []string{"x"}}}}}, Allow},
 		"a list of another upstream":     {Options{Default: Allow, Upstreams: map[string]Upstream{"x": {Resources: Globs{Deny: []string{"*"}}}}}, Allow},
 		"a rule about another principal": {Options{Default: Allow, Rules: []Rule{{Effect: Deny, Who: Who{Subjects: []string{"bob"}}}}}, Allow},
-		"a rule that allows everything":  {Options{Rules: []Rule{{Effect: Allow}}}, Allow},
+		"an allow rule for everything":   {Options{Rules: []Rule{{Effect: Allow}}}, Allow},
 		"a limit of everything":          {Options{Default: Allow, Rules: []Rule{{Effect: Allow, Limit: limit}}}, Allow},
 		"a confirmation of everything":   {Options{Default: Allow, Rules: []Rule{{Effect: Confirm, What: What{Resources: []string{"*"}}}}}, Confirm},
-		"a rule that denies":             {Options{Default: Allow, Rules: []Rule{{Effect: Deny, What: What{Resources: []string{"files+x:*"}}}}}, Deny},
-		"a rule that confirms":           {Options{Default: Allow, Rules: []Rule{{Effect: Confirm, What: What{Resources: []string{"files+x:*"}}}}}, Deny},
-		"a rule that counts":             {Options{Default: Allow, Rules: []Rule{{Effect: Allow, What: What{Resources: []string{"files+x:*"}}, Limit: limit}}}, Deny},
-		"a rule that allows some":        {Options{Rules: []Rule{{Effect: Allow, What: What{Resources: []string{"files+*"}}}}}, Deny},
+		"a deny rule":                    {Options{Default: Allow, Rules: []Rule{{Effect: Deny, What: What{Resources: []string{"files+x:*"}}}}}, Deny},
+		"a confirm rule":                 {Options{Default: Allow, Rules: []Rule{{Effect: Confirm, What: What{Resources: []string{"files+x:*"}}}}}, Deny},
+		"a limit rule":                   {Options{Default: Allow, Rules: []Rule{{Effect: Allow, What: What{Resources: []string{"files+x:*"}}, Limit: limit}}}, Deny},
+		"an allow rule for some URIs":    {Options{Rules: []Rule{{Effect: Allow, What: What{Resources: []string{"files+*"}}}}}, Deny},
 		"a condition":                    {Options{Default: Allow, Rules: []Rule{{Effect: Deny, When: when(t, `resource.uri == "x"`)}}}, Deny},
-		"a list that denies":             {Options{Default: Allow, Upstreams: map[string]Upstream{"files": {Resources: Globs{Deny: []string{"x"}}}}}, Deny},
-		"a list that allows":             {Options{Default: Allow, Upstreams: map[string]Upstream{"files": {Resources: Globs{Allow: []string{"FILE:*"}}}}}, Deny},
+		"a deny list":                    {Options{Default: Allow, Upstreams: map[string]Upstream{"files": {Resources: Globs{Deny: []string{"x"}}}}}, Deny},
+		"an allow list":                  {Options{Default: Allow, Upstreams: map[string]Upstream{"files": {Resources: Globs{Allow: []string{"FILE:*"}}}}}, Deny},
 	} {
 		d := decide(MustNew(c.opts), anyone, resource(uri), Request{})
 		if d.Effect != c.want || c.want == Deny && d.Rule != RuleURI {

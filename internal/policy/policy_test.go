@@ -46,7 +46,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// anyone is the caller where there is but one principal.
+// anyone is the caller of tests with a single principal.
 var anyone = Caller{Principal: call.Anonymous, Revision: wire.Rev20251125}
 
 func decide(p *Policy, c Caller, it Item, q Request) Decision {
@@ -67,7 +67,7 @@ func TestDecideDoesNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { j.Decide(Request{}) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
-	// Neither does one about a URI with a limit.
+	// A decision about a URI with a limit does not allocate either.
 	p = MustNew(Options{Rules: []Rule{
 		{Name: "all", Effect: Allow, What: What{Resources: []string{"files+*"}}, Limit: &Limit{Rate: 1}},
 		{Name: "big", Effect: Allow, What: What{Resources: []string{"files+file:///big"}}, Limit: &Limit{Rate: 1}},
@@ -78,9 +78,9 @@ func TestDecideDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A rule about a name also refuses, has confirmed, and counts what would have that
-// name if no other item had it. It allows nothing by it.
-func TestOwnName(t *testing.T) {
+// Deny, confirm and limit rules about a name also apply to an item that has another name only
+// because of a clash. Allow rules do not.
+func TestPreferredName(t *testing.T) {
 	it := Item{Kind: call.Tool, Upstream: "two", Public: "two__x", PreferredName: "x", Native: "x"}
 	rule := func(effect Effect, what What, more func(*Rule)) *Policy {
 		r := Rule{Name: "r", Effect: effect, What: what}
@@ -99,7 +99,7 @@ func TestOwnName(t *testing.T) {
 		want Effect
 	}{
 		"deny":                      {rule(Deny, x, nil), Deny},
-		"deny, of that upstream":    {rule(Deny, What{Tools: []string{"x"}, Upstreams: []string{"two"}}, nil), Deny},
+		"deny, of the upstream":     {rule(Deny, What{Tools: []string{"x"}, Upstreams: []string{"two"}}, nil), Deny},
 		"deny, of another upstream": {rule(Deny, What{Tools: []string{"x"}, Upstreams: []string{"one"}}, nil), Allow},
 		"deny, by a condition":      {rule(Deny, What{}, func(r *Rule) { r.When = when(t, `tool.name == "x"`) }), Deny},
 		"confirm":                   {rule(Confirm, x, nil), Confirm},
@@ -135,10 +135,10 @@ func TestReaches(t *testing.T) {
 		{"a rule for all", Options{Rules: []Rule{{Effect: Allow}}}, true},
 		{"a rule for the upstream", Options{Rules: []Rule{{Effect: Confirm, What: What{Upstreams: []string{"d*"}}}}}, true},
 		{"a rule for another", Options{Rules: []Rule{{Effect: Allow, What: What{Upstreams: []string{"files"}}}}}, false},
-		{"names that it may have", Options{Rules: []Rule{{Effect: Allow, What: What{Tools: []string{"*_read"}}}}}, true},
-		{"names that it cannot have", Options{Rules: []Rule{{Effect: Allow, What: What{Tools: []string{"files__*"}, Resources: []string{"files+*"}}}}}, false},
-		{"a rule that denies all of it", Options{Default: Allow, Rules: []Rule{{Effect: Deny, What: What{Upstreams: []string{"db"}}}}}, false},
-		{"a rule that denies its tools", Options{Default: Allow, Rules: []Rule{{Effect: Deny, What: What{Tools: []string{"*"}}}}}, true},
+		{"possible names", Options{Rules: []Rule{{Effect: Allow, What: What{Tools: []string{"*_read"}}}}}, true},
+		{"impossible names", Options{Rules: []Rule{{Effect: Allow, What: What{Tools: []string{"files__*"}, Resources: []string{"files+*"}}}}}, false},
+		{"a deny rule for the upstream", Options{Default: Allow, Rules: []Rule{{Effect: Deny, What: What{Upstreams: []string{"db"}}}}}, false},
+		{"a deny rule for all tools", Options{Default: Allow, Rules: []Rule{{Effect: Deny, What: What{Tools: []string{"*"}}}}}, true},
 		{"nothing is let through", Options{Default: Allow, Upstreams: map[string]Upstream{"db": {
 			Tools: Globs{Allow: []string{}}, Prompts: Globs{Deny: []string{"*"}}, Resources: Globs{Allow: []string{}},
 		}}}, false},

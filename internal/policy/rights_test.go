@@ -25,8 +25,8 @@ func subset(r *rand.Rand, of ...string) []string {
 	return out
 }
 
-// TestKeyIsSound tries random policies and callers: those with one key get the
-// same decision about everything.
+// TestKeyIsSound tries random policies and callers: callers with the same key get the same
+// decisions.
 func TestKeyIsSound(t *testing.T) {
 	conditions := []*Condition{nil, nil,
 		when(t, `principal.subject == "ann"`), when(t, `principal.subject.startsWith("b")`), when(t, `size(principal.groups) > 1`), when(t, `principal.groups[0] == "g2"`),
@@ -65,28 +65,28 @@ func TestKeyIsSound(t *testing.T) {
 				for _, it := range []Item{query, doc, greet} {
 					a, b := decide(p, first, it, q), decide(p, c, it, q)
 					if diff := cmp.Diff(a, b); diff != "" {
-						t.Fatalf("policy %d: %+v and %+v share a key, but not a decision:\n%s", seed, first.Principal, c.Principal, diff)
+						t.Fatalf("policy %d: %+v and %+v have the same key and different decisions:\n%s", seed, first.Principal, c.Principal, diff)
 					}
 				}
 			}
 		}
 	}
 	if shared < 1000 {
-		t.Errorf("%d callers shared a key with another: the test is not worth much", shared)
+		t.Errorf("only %d pairs of callers share a key: the test is too weak", shared)
 	}
 }
 
-func TestKeyTellsWhatNobodyAsksForApart(t *testing.T) {
+func TestKeyIgnoresUnusedAttributes(t *testing.T) {
 	p := MustNew(Options{Rules: []Rule{{Name: "r", Effect: Allow, Who: Who{Groups: []string{"a"}}}}})
 	if p.Key(caller(alice)) != p.Key(caller(bob)) {
-		t.Error("two principals without a group that a rule names have different keys")
+		t.Error("principals that differ only in attributes without rules have different keys")
 	}
 	if MustNew(Options{Rules: []Rule{{Name: "r", Effect: Allow}}}).TellsCallersApart() {
-		t.Error("callers differ where no rule asks who they are")
+		t.Error("TellsCallersApart is true without a rule about callers")
 	}
 }
 
-// thousandRules are rules for a thousand groups, one with a condition.
+// thousandRules returns a policy of a thousand rules for fifty groups, one with a condition.
 func thousandRules(t testing.TB) (*Policy, Caller) {
 	o := Options{}
 	for i := range 1000 {
@@ -104,8 +104,8 @@ func thousandRules(t testing.TB) (*Policy, Caller) {
 	return MustNew(o), caller(&call.Principal{Subject: "ann", Groups: []string{"g1", "g2", "g7"}})
 }
 
-// median runs f, and reports the median of what single runs take beside the mean,
-// which other work on the machine disturbs.
+// median runs f and reports the median time of a run besides the mean, because other work on
+// the machine disturbs the mean.
 func median(b *testing.B, f func()) {
 	var took []time.Duration
 	for b.Loop() {
@@ -119,8 +119,8 @@ func median(b *testing.B, f func()) {
 	b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "median-ns")
 }
 
-// BenchmarkDecide is one call: the rights of the caller are found by their key,
-// and the item has been judged for these rights.
+// BenchmarkDecide measures the decision of one call: it looks up the rights of the caller by
+// key, and the item is already evaluated for these rights.
 func BenchmarkDecide(b *testing.B) {
 	b.Run("no rules", func(b *testing.B) {
 		p := MustNew(Options{Default: Allow})
@@ -161,8 +161,8 @@ func BenchmarkDecide(b *testing.B) {
 	})
 }
 
-// A condition that depends on the caller alone says for all items whether an upstream can
-// be reached, before it is known which items there are.
+// A condition about the caller alone decides for all items whether the caller can reach an
+// upstream, before the items are known.
 func TestReachesByConditionsOnCallers(t *testing.T) {
 	leads := [call.Kinds][]string{call.Tool: {"db__"}, call.Resource: {"db+"}}
 	rule := func(effect Effect, condition string) Options {
@@ -186,7 +186,7 @@ func TestReachesByConditionsOnCallers(t *testing.T) {
 		{"a missing claim denies", rule(Deny, `principal.claims.level < 3`), true, false},
 		{"an item is not known", rule(Deny, `tool.name == "x"`), true, true},
 		{"an argument is not known", rule(Deny, `args.x == "x"`), true, true},
-		{"what items say is not known", rule(Allow, `has(tool.annotations.readOnlyHint)`), true, true},
+		{"an annotation is not known", rule(Allow, `has(tool.annotations.readOnlyHint)`), true, true},
 	} {
 		p := MustNew(c.opts)
 		for who, want := range map[*call.Principal]bool{alice: c.alice, bob: c.bob} {

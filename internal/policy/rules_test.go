@@ -9,7 +9,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// when compiles a condition that must be good.
+// when compiles a valid condition.
 func when(t testing.TB, text string) *Condition {
 	t.Helper()
 	c, faults := NewCondition(text)
@@ -30,7 +30,7 @@ var (
 	greet = Item{Kind: call.Prompt, Upstream: "db", Public: "db__greet", Native: "greet"}
 )
 
-// withArgs returns params with these arguments, none for "".
+// withArgs returns params with the arguments; "" means no arguments.
 func withArgs(args string) wire.Raw {
 	if args == "" {
 		return nil
@@ -58,7 +58,7 @@ func TestRules(t *testing.T) {
 		{"issuers", rules(Rule{Name: "r", Effect: Allow, Who: Who{Issuers: []string{"https://other"}}}), alice, query, "", false, Decision{Rule: RuleDefault}},
 		{"an empty list matches no principal", rules(Rule{Name: "r", Effect: Allow, Who: Who{Groups: []string{}}}), alice, query, "", false, Decision{Rule: RuleDefault}},
 		{"kinds are alternatives", rules(Rule{Name: "r", Effect: Allow, What: What{Tools: []string{"x"}, Prompts: []string{"*"}}}), alice, greet, "", true, Decision{Effect: Allow, Rule: "r"}},
-		{"a kind that is not named", rules(Rule{Name: "r", Effect: Allow, What: What{Tools: []string{"*"}}}), alice, doc, "", false, Decision{Rule: RuleDefault}},
+		{"an unnamed kind", rules(Rule{Name: "r", Effect: Allow, What: What{Tools: []string{"*"}}}), alice, doc, "", false, Decision{Rule: RuleDefault}},
 		{"upstreams narrow all kinds", rules(Rule{Name: "r", Effect: Allow, What: What{Tools: []string{"*"}, Upstreams: []string{"files"}}}), alice, query, "", false, Decision{Rule: RuleDefault}},
 		{"upstreams alone mean all kinds", rules(Rule{Name: "r", Effect: Allow, What: What{Upstreams: []string{"files"}}}), alice, doc, "", true, Decision{Effect: Allow, Rule: "r"}},
 		{"public names are matched", rules(Rule{Name: "r", Effect: Allow, What: What{Tools: []string{"query"}}}), alice, query, "", false, Decision{Rule: RuleDefault}},
@@ -67,22 +67,22 @@ func TestRules(t *testing.T) {
 		{"the first of one effect decides", rules(Rule{Name: "a", Effect: Allow}, Rule{Name: "b", Effect: Allow}), alice, query, "", true, Decision{Effect: Allow, Rule: "a"}},
 		{"a rule wins over the default", Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny, What: What{Tools: []string{"db__d*"}}}}}, alice, drop, "", false, Decision{Rule: "d"}},
 		{"the upstream's own lists win over rules", Options{Rules: []Rule{{Name: "a", Effect: Allow}}, Upstreams: map[string]Upstream{"db": {Tools: Globs{Deny: []string{"drop"}}}}}, alice, drop, "", false, Decision{Rule: RuleUpstreamDeny}},
-		{"limits of all that match", rules(Rule{Name: "a", Effect: Allow, Limit: limit}, Rule{Name: "b", Effect: Allow, Limit: limit}, Rule{Name: "c", Effect: Allow, Limit: limit, Who: Who{Groups: []string{"admin"}}}), alice, query, "", true,
+		{"limits of all matching rules", rules(Rule{Name: "a", Effect: Allow, Limit: limit}, Rule{Name: "b", Effect: Allow, Limit: limit}, Rule{Name: "c", Effect: Allow, Limit: limit, Who: Who{Groups: []string{"admin"}}}), alice, query, "", true,
 			Decision{Effect: Allow, Rule: "a", Obligations: Obligations{Limits: []*Limit{{Rule: "a", Rate: 2, Burst: 2}, {Rule: "b", Rate: 2, Burst: 2}}}}},
-		{"no limits where it is denied", rules(Rule{Name: "a", Effect: Allow, Limit: limit}, Rule{Name: "d", Effect: Deny}), alice, query, "", false, Decision{Rule: "d"}},
+		{"no limits for a denied call", rules(Rule{Name: "a", Effect: Allow, Limit: limit}, Rule{Name: "d", Effect: Deny}), alice, query, "", false, Decision{Rule: "d"}},
 
 		{"a condition on annotations", rules(Rule{Name: "r", Effect: Allow, When: when(t, `tool.annotations.readOnlyHint`)}), alice, query, "", true, Decision{Effect: Allow, Rule: "r"}},
-		{"an annotation that is not there: allow does not match", rules(Rule{Name: "r", Effect: Allow, When: when(t, `tool.annotations.readOnlyHint`)}), alice, drop, "", false, Decision{Rule: RuleDefault}},
+		{"a missing annotation: allow does not match", rules(Rule{Name: "r", Effect: Allow, When: when(t, `tool.annotations.readOnlyHint`)}), alice, drop, "", false, Decision{Rule: RuleDefault}},
 		{"deny does", Options{Default: Allow, Rules: []Rule{{Name: "r", Effect: Deny, When: when(t, `tool.annotations.destructiveHint`)}}}, alice, drop, "", false, Decision{Rule: "r"}},
 		{"confirm too", rules(Rule{Name: "r", Effect: Confirm, When: when(t, `tool.annotations.destructiveHint`)}), alice, drop, "", true, Decision{Effect: Confirm, Obligations: Obligations{Confirm: true}, Rule: "r"}},
-		{"an outcome that is no truth: allow does not match", rules(Rule{Name: "r", Effect: Allow, When: when(t, `args.x`)}), alice, query, `{"x":"yes"}`, true, Decision{Rule: RuleDefault}},
-		{"a condition on arguments that holds", rules(Rule{Name: "r", Effect: Allow, When: when(t, `!has(args.limit) || args.limit <= 1000`)}), alice, query, `{"limit":1000}`, true, Decision{Effect: Allow, Rule: "r"}},
-		{"one that does not: listed, and refused", rules(Rule{Name: "r", Effect: Allow, When: when(t, `!has(args.limit) || args.limit <= 1000`)}), alice, query, `{"limit":1e4}`, true, Decision{Rule: RuleDefault}},
+		{"a condition with a result other than true or false: allow does not match", rules(Rule{Name: "r", Effect: Allow, When: when(t, `args.x`)}), alice, query, `{"x":"yes"}`, true, Decision{Rule: RuleDefault}},
+		{"a true condition on arguments", rules(Rule{Name: "r", Effect: Allow, When: when(t, `!has(args.limit) || args.limit <= 1000`)}), alice, query, `{"limit":1000}`, true, Decision{Effect: Allow, Rule: "r"}},
+		{"a false condition on arguments: listed, and refused", rules(Rule{Name: "r", Effect: Allow, When: when(t, `!has(args.limit) || args.limit <= 1000`)}), alice, query, `{"limit":1e4}`, true, Decision{Rule: RuleDefault}},
 		{"an argument of another type than the rule expects", rules(Rule{Name: "r", Effect: Allow, When: when(t, `args.limit <= 1000`)}), alice, query, `{"limit":"10"}`, true, Decision{Rule: RuleDefault}},
 		{"deny on arguments: listed", Options{Default: Allow, Rules: []Rule{{Name: "r", Effect: Deny, When: when(t, `args.force == true`)}}}, alice, query, `{"force":true}`, true, Decision{Rule: "r"}},
-		{"an argument that is missing: deny matches", Options{Default: Allow, Rules: []Rule{{Name: "r", Effect: Deny, When: when(t, `args.force == true`)}}}, alice, query, `{}`, true, Decision{Rule: "r"}},
-		{"arguments that are no object", rules(Rule{Name: "r", Effect: Allow, When: when(t, `!has(args.limit)`)}), alice, query, `[{"limit":1}]`, true, Decision{Rule: RuleDefault}},
-		{"what arguments cannot change is not listed", rules(Rule{Name: "r", Effect: Allow, When: when(t, `principal.subject == "bob" && args.x == 1`)}), alice, query, `{"x":1}`, false, Decision{Rule: RuleDefault}},
+		{"a missing argument: deny matches", Options{Default: Allow, Rules: []Rule{{Name: "r", Effect: Deny, When: when(t, `args.force == true`)}}}, alice, query, `{}`, true, Decision{Rule: "r"}},
+		{"arguments other than an object", rules(Rule{Name: "r", Effect: Allow, When: when(t, `!has(args.limit)`)}), alice, query, `[{"limit":1}]`, true, Decision{Rule: RuleDefault}},
+		{"an item that arguments cannot allow is not listed", rules(Rule{Name: "r", Effect: Allow, When: when(t, `principal.subject == "bob" && args.x == 1`)}), alice, query, `{"x":1}`, false, Decision{Rule: RuleDefault}},
 		{"all of a principal", rules(Rule{Name: "r", Effect: Allow, When: when(t, `principal.claims.team == "blue" && principal.claims.level >= 3 && "staff" in principal.groups && "read" in principal.scopes && principal.proof == "jwt" && principal.issuer == "https://idp"`)}), alice, query, "", true, Decision{Effect: Allow, Rule: "r"}},
 		{"all of a request", rules(Rule{Name: "r", Effect: Allow, When: when(t, `request.method == "tools/call" && request.era == "legacy" && request.revision == "2025-11-25"`)}), alice, query, "", true, Decision{Effect: Allow, Rule: "r"}},
 		{"all of a resource", rules(Rule{Name: "r", Effect: Allow, When: when(t, `resource.uri == "files+file:///a" && resource.native == "file:///a" && resource.upstream == "files" && resource.mimeType == "text/plain" && !has(tool.name)`)}), alice, doc, "", true, Decision{Effect: Allow, Rule: "r"}},
@@ -93,8 +93,8 @@ func TestRules(t *testing.T) {
 			Decision{Rule: "r", File: "f", Line: 1, Challenge: true, Scopes: []string{"write", "admin", "root"}}},
 		{"more than scopes is missing", rules(Rule{Name: "r", Effect: Allow, Who: Who{Groups: []string{"admin"}, Scopes: []string{"write"}}, Challenge: true}), alice, query, "", false, Decision{Rule: RuleDefault}},
 		{"without challenge it is hidden", rules(Rule{Name: "r", Effect: Allow, Who: Who{Scopes: []string{"write"}}}), alice, query, "", false, Decision{Rule: RuleDefault}},
-		{"who has a scope is not challenged", rules(Rule{Name: "r", Effect: Allow, Who: Who{Scopes: []string{"read"}}, Challenge: true}), alice, query, "", true, Decision{Effect: Allow, Rule: "r"}},
-		{"what is denied anyway is not challenged", rules(Rule{Name: "r", Effect: Allow, Who: Who{Scopes: []string{"write"}}, Challenge: true}, Rule{Name: "d", Effect: Deny}), alice, query, "", false, Decision{Rule: "d"}},
+		{"a principal with the scope is not challenged", rules(Rule{Name: "r", Effect: Allow, Who: Who{Scopes: []string{"read"}}, Challenge: true}), alice, query, "", true, Decision{Effect: Allow, Rule: "r"}},
+		{"a denied call is not challenged", rules(Rule{Name: "r", Effect: Allow, Who: Who{Scopes: []string{"write"}}, Challenge: true}, Rule{Name: "d", Effect: Deny}), alice, query, "", false, Decision{Rule: "d"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
