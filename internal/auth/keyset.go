@@ -53,7 +53,7 @@ type keySet struct {
 	retry   time.Time      // when stale keys are fetched again
 }
 
-// generation is the result of one fetch. It is immutable.
+// keyGeneration is the result of one fetch. It is immutable.
 type keyGeneration struct {
 	url  string
 	keys []jose.JSONWebKey
