@@ -75,7 +75,7 @@ func FuzzRequest(f *testing.F) {
 			t.Fatal(err)
 		}
 		if u, err = u.Parse(target); err != nil || u.Host != "127.0.0.1:1" || strings.Contains(u.RawQuery, " ") {
-			return // net/http sends the spaces of a query too
+			return // net/http also sends spaces in a query
 		}
 		sent := &recordingConn{}
 		c := &conn{Conn: sent}
@@ -98,7 +98,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		switch http.CanonicalHeaderKey(name) {
 		case "Content-Length", "Transfer-Encoding", "Host", "Trailer", "Connection", "Upgrade", "Expect":
-			return // net/http also sends header names that are not canonical
+			return // net/http also sends these headers if the case of their names is not canonical
 		}
 		got, err := io.ReadAll(r.Body)
 		if err != nil || string(got) != text || r.Method != http.MethodPost || r.Host != "127.0.0.1:1" || r.RequestURI != u.RequestURI() {

@@ -255,11 +255,11 @@ func TestResponses(t *testing.T) {
 			equal(t, "outcome", got, tc.want)
 			equal(t, "written whole", whole, true)
 			equal(t, "requests", s.posts.Load(), 1)
-			equal(t, "kept", s.idle() == 1, tc.kept)
+			equal(t, "reused", s.idle() == 1, tc.kept)
 
 			status, body, _, err = s.post(ctx, 10)
 			equal(t, "next answer", fmt.Sprint(status, " ", body, " ", err), "200 good <nil>")
-			equal(t, "requests in all", s.posts.Load(), 2)
+			equal(t, "requests in total", s.posts.Load(), 2)
 			equal(t, "one connection", s.conns.Load() == 1, tc.kept)
 		})
 	}
@@ -269,7 +269,7 @@ func TestResponses(t *testing.T) {
 // sends the next request.
 func TestBetweenRequests(t *testing.T) {
 	const good = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood"
-	for name, after := range map[string]string{"closed": "", "spoke": "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"} {
+	for name, after := range map[string]string{"closed": "", "sends bytes": "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"} {
 		t.Run(name, func(t *testing.T) {
 			next := make(chan struct{})
 			s := &rawServer{}
@@ -293,14 +293,14 @@ func TestBetweenRequests(t *testing.T) {
 				}
 			})
 			_, body, _, err := s.post(t.Context(), 10)
-			equal(t, "first", fmt.Sprint(body, err), "good<nil>")
+			equal(t, "first answer", fmt.Sprint(body, err), "good<nil>")
 			c := s.takeIdle()
 			close(next)
-			polltest.Until(t, "the connection is found out", func() bool { return !c.check.alive() })
+			polltest.Until(t, "the check notices the connection", func() bool { return !c.check.alive() })
 			// The check has read the first byte. The other bytes have no effect either.
 			s.tr.put(c)
 			_, body, _, err = s.post(t.Context(), 10)
-			equal(t, "second", fmt.Sprint(body, err), "good<nil>")
+			equal(t, "second answer", fmt.Sprint(body, err), "good<nil>")
 			equal(t, "connections", s.conns.Load(), 2)
 			equal(t, "requests", s.posts.Load(), 2)
 		})
@@ -331,8 +331,8 @@ func TestWrites(t *testing.T) {
 		{"a byte", 1, "", "0  broken", false},
 		{"all but a byte", 1000, "", "0  broken", false},
 		{"all", 1 << 20, "", "0  broken", true},
-		{"a part, and refused", 1000, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno", "413 no <nil>", false},
-		{"a part, and not refused", 1000, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno", "0  broken", false},
+		{"a part, refused with 413", 1000, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno", "413 no <nil>", false},
+		{"a part, answered with 200", 1000, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno", "0  broken", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &rawServer{}
@@ -366,7 +366,7 @@ func TestWrites(t *testing.T) {
 			status, body, whole, err := s.post(t.Context(), 2000)
 			equal(t, "outcome", fmt.Sprint(status, " ", body, " ", err), tc.want)
 			equal(t, "written whole", whole, tc.whole)
-			equal(t, "kept", s.idle() == 1, tc.written == 0)
+			equal(t, "reused", s.idle() == 1, tc.written == 0)
 		})
 	}
 }
@@ -451,7 +451,7 @@ func TestClose(t *testing.T) {
 	equal(t, "idle", s.idle(), 0)
 }
 
-// Idle connections are closed.
+// The transport keeps at most maxIdle idle connections and closes old ones.
 func TestSweep(t *testing.T) {
 	s := raw(t, func(int) (string, bool) { return "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood", false })
 	s.tr.maxIdle = 2
@@ -467,11 +467,11 @@ func TestSweep(t *testing.T) {
 	equal(t, "idle after the first sweep", s.idle(), 2)
 	s.origin().idle[0].since = time.Now().Add(-s.tr.next.IdleConnTimeout)
 	s.tr.sweep()
-	equal(t, "idle when one is old", s.idle(), 1)
+	equal(t, "idle after the sweep of an old one", s.idle(), 1)
 	last := s.get(t)
 	s.tr.CloseIdleConnections()
 	io.ReadAll(last.Body)
-	equal(t, "idle when the transport was told to close them", s.idle(), 0)
+	equal(t, "idle after CloseIdleConnections", s.idle(), 0)
 	io.ReadAll(s.get(t).Body)
 	equal(t, "idle after another request", s.idle(), 1)
 }

@@ -75,24 +75,24 @@ func TestAddresseeOfTask(t *testing.T) {
 // An ask never belongs to a tasks/get call, because such a call ends before a client
 // could answer.
 func TestAddresseeIsNotATaskRead(t *testing.T) {
-	flights := protocol.NewPendingCalls()
+	pending := protocol.NewPendingCalls()
 	long := upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{})
-	look := upstreamtest.ToolCall("", "a", &upstreamtest.Peer{})
-	look.Method = wire.MethodTasksGet
-	for _, order := range [][]*call.Call{{long, look}, {look, long}} {
+	taskRead := upstreamtest.ToolCall("", "a", &upstreamtest.Peer{})
+	taskRead.Method = wire.MethodTasksGet
+	for _, order := range [][]*call.Call{{long, taskRead}, {taskRead, long}} {
 		var open []*protocol.PendingCall
 		for _, c := range order {
-			f, err := flights.Begin(c)
+			f, err := pending.Begin(c)
 			if err != nil {
 				t.Fatal(err)
 			}
 			open = append(open, f)
 		}
-		if got := flights.Owner(); got != long {
+		if got := pending.Owner(); got != long {
 			t.Errorf("the owner is %s", got.Method)
 		}
 		for _, f := range open {
-			flights.End(f)
+			pending.End(f)
 		}
 	}
 }

@@ -167,7 +167,7 @@ func TestServerThatReadsNoAnswers(t *testing.T) {
 				a.Serve(ctx, wire.Message{ID: wire.IDOf(strconv.Itoa(n)), Method: wire.MethodPing}, nil)
 				synctest.Wait()
 			}
-			upstreamtest.Equal(t, "answers on their way", sending, protocol.MaxAsks)
+			upstreamtest.Equal(t, "answers being sent", sending, protocol.MaxAsks)
 			cancel()
 			a.Wait()
 		})

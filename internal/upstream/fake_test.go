@@ -16,10 +16,10 @@ import (
 
 // watcher is an Observer that records snapshots and notifications.
 type watcher struct {
-	mu      sync.Mutex
-	shots   []connector.Snapshot
-	notes   []string
-	changed chan struct{} // closed and renewed with each event
+	mu        sync.Mutex
+	snapshots []connector.Snapshot
+	notes     []string
+	changed   chan struct{} // closed and renewed with each event
 }
 
 func newWatcher() *watcher { return &watcher{changed: make(chan struct{})} }
@@ -27,7 +27,7 @@ func newWatcher() *watcher { return &watcher{changed: make(chan struct{})} }
 func (w *watcher) Changed(s connector.Snapshot) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.shots = append(w.shots, s)
+	w.snapshots = append(w.snapshots, s)
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
@@ -46,7 +46,7 @@ func (w *watcher) wait(t *testing.T, want func(connector.Snapshot) bool) connect
 	timeout := time.After(90 * time.Second)
 	for {
 		w.mu.Lock()
-		for _, s := range w.shots {
+		for _, s := range w.snapshots {
 			if want(s) {
 				w.mu.Unlock()
 				return s
@@ -57,7 +57,7 @@ func (w *watcher) wait(t *testing.T, want func(connector.Snapshot) bool) connect
 		select {
 		case <-changed:
 		case <-timeout:
-			t.Fatalf("none of %d snapshots is the expected one", len(w.shots))
+			t.Fatalf("none of %d snapshots is the expected one", len(w.snapshots))
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (w *watcher) wait(t *testing.T, want func(connector.Snapshot) bool) connect
 func (w *watcher) all() []connector.Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.shots)
+	return slices.Clone(w.snapshots)
 }
 
 // noted returns every notification so far.

@@ -118,7 +118,7 @@ func (fixedHeaders) Refused(context.Context, *call.Principal, http.Header, int, 
 
 // Credentials replace configured headers in small and large requests. They cannot
 // replace protocol or framing headers.
-func TestCredentialsGoBeforeOtherHeaders(t *testing.T) {
+func TestCredentialsReplaceHeaders(t *testing.T) {
 	for name, size := range map[string]int{"small": 0, "large": 64 << 10} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{stateful: true}
@@ -149,11 +149,11 @@ func TestRefusedCredentials(t *testing.T) {
 	k := &keyring{last: 4}
 	c := converse(t, guarded(s, &n), with(k)) // the probe is refused and sent once more
 	n = 2
-	upstreamtest.Equal(t, "the call is sent once more", c.do(t, callOf("ann0000")), doneResult)
-	upstreamtest.Equal(t, "calls that came to the server", len(s.got(wire.MethodToolsCall)), 1)
+	upstreamtest.Equal(t, "call that is sent again", c.do(t, callOf("ann0000")), doneResult)
+	upstreamtest.Equal(t, "calls that reached the server", len(s.got(wire.MethodToolsCall)), 1)
 	n = 9 // all tokens are invalid
 	upstreamtest.Equal(t, "a call that is refused twice", c.do(t, callOf("ann0000")), "call error: the server refuses the gateway's credentials (HTTP 401)")
-	upstreamtest.Equal(t, "and then", c.do(t, callOf("ann0000")), "call error: there is no other token")
+	upstreamtest.Equal(t, "call without another token", c.do(t, callOf("ann0000")), "call error: there is no other token")
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if want := `401 Bearer gateway-0 Bearer scope="x"`; len(k.refused) < 4 || k.refused[0] != want {

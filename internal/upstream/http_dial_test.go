@@ -228,7 +228,7 @@ func TestServerThatIgnoresDiscover(t *testing.T) {
 			t.Fatal(err)
 		}
 		upstreamtest.Equal(t, "revision", hello.Revision, wire.Rev20251125)
-		upstreamtest.Equal(t, "took", time.Since(began), time.Second)
+		upstreamtest.Equal(t, "duration", time.Since(began), time.Second)
 		done, stop := context.WithCancel(t.Context())
 		stop()
 		c.Run(done)

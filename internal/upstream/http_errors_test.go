@@ -159,9 +159,9 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
-// Cancelled calls use a bounded amount of resources when the server does not read
-// their cancellations.
-func TestCancellationsAreBounded(t *testing.T) {
+// The number of background tasks, such as cancellations, is bounded when the server
+// does not read them.
+func TestBackgroundTasksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e protocol.BackgroundTasks
 		var begun atomic.Int32
@@ -173,7 +173,7 @@ func TestCancellationsAreBounded(t *testing.T) {
 				})
 			}
 			synctest.Wait()
-			upstreamtest.Equal(t, "under way", begun.Swap(0), protocol.MaxBackgroundTasks)
+			upstreamtest.Equal(t, "running tasks", begun.Swap(0), protocol.MaxBackgroundTasks)
 			time.Sleep(protocol.BackgroundTimeout)
 			synctest.Wait()
 		}

@@ -292,7 +292,7 @@ func TestStreamOfTheSession(t *testing.T) {
 	polltest.Until(t, "the other call is there", func() bool { return len(s.got(wire.MethodToolsCall)) == 2 })
 	events <- `data: {"jsonrpc":"2.0","id":"r","method":"elicitation/create","params":{}}`
 	polltest.Until(t, "the other answer is there", func() bool { return len(responses(s)) == 2 })
-	upstreamtest.Equal(t, "answer to what may be of either client", string(responses(s)[1].result), `{"action":"cancel"}`)
+	upstreamtest.Equal(t, "answer to an ask of an unknown call", string(responses(s)[1].result), `{"action":"cancel"}`)
 	close(release)
 	<-calls
 	<-calls
@@ -374,7 +374,7 @@ func TestChangesWithoutAStream(t *testing.T) {
 	}
 	close(end)
 	polltest.Until(t, "what changed between two streams", listed(3))
-	upstreamtest.Equal(t, "an update that may have been missed", <-heard, `{"uri":"a:b"}`)
+	upstreamtest.Equal(t, "update that may have been lost", <-heard, `{"uri":"a:b"}`)
 }
 
 // updates receives resource notifications as an Observer.
@@ -481,7 +481,7 @@ func TestAskAmongCallsOfManyClients(t *testing.T) {
 	<-done
 }
 
-func TestCallsEndWithTheSession(t *testing.T) {
+func TestCallsEndWithTheConnection(t *testing.T) {
 	for name, era := range map[string]wire.Era{"legacy": wire.EraLegacy, "modern": wire.EraModern} {
 		t.Run(name, func(t *testing.T) {
 			began := make(chan struct{})

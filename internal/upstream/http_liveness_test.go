@@ -87,9 +87,9 @@ func TestUnresponsiveHTTPServerIsDown(t *testing.T) {
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	saying := func(event string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			say := streaming(w)
+			send := streaming(w)
 			for r.Context().Err() == nil {
-				say("%s", event)
+				send("%s", event)
 				select {
 				case <-time.After(5 * time.Second):
 				case <-r.Context().Done():
@@ -120,10 +120,10 @@ func TestUnresponsiveHTTPServerIsDown(t *testing.T) {
 		"streams without messages":   {calls: begin, rest: begin, down: true, only: "legacy"},
 		"only calls are unanswered":  {calls: hang},
 		"other requests are refused": {calls: hang, rest: refuse},
-		"it says something else": {calls: hang, rest: hang, only: "legacy",
+		"it sends something else": {calls: hang, rest: hang, only: "legacy",
 			stream: saying(`data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"busy"}}`)},
 		"session stream without messages": {calls: hang, rest: hang, only: "legacy", stream: begin, down: true},
-		"it waits for an answer":          {calls: mayAsk, rest: hang, only: "legacy"},
+		"it asks the client":              {calls: mayAsk, rest: hang, only: "legacy"},
 		"modern streams without messages": {calls: begin, rest: begin, down: true, only: "modern"},
 	} {
 		for era, serve := range servers {
@@ -167,7 +167,7 @@ func TestUnresponsiveHTTPServerIsDown(t *testing.T) {
 					patient, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					waiting := make(<-chan string)
-					if name == "it waits for an answer" {
+					if name == "it asks the client" {
 						waiting = r.doing(patient, upstreamtest.ToolCall("echo", "ann", ask))
 						synctest.Wait()
 						tc.calls = hang
@@ -191,7 +191,7 @@ func TestUnresponsiveHTTPServerIsDown(t *testing.T) {
 						}
 					}
 					cancel()
-					if name == "it waits for an answer" {
+					if name == "it asks the client" {
 						<-waiting
 					}
 				})

@@ -205,7 +205,7 @@ func TestBothEras(t *testing.T) {
 		answerJSON(w, m, `{"v":"`+r.Header.Get(wire.HeaderVersion)+` `+r.Header.Get(wire.HeaderSession)+`"}`)
 	}
 	c := converse(t, s)
-	upstreamtest.Equal(t, "sessions at first", s.sessions, 0)
+	upstreamtest.Equal(t, "sessions at the start", s.sessions, 0)
 	for range 2 {
 		upstreamtest.Equal(t, "modern client", c.do(t, modernCall(wire.MethodToolsCall, `{"name":"x"}`)), `{"v":"2026-07-28 "}`)
 		upstreamtest.Equal(t, "legacy client", c.do(t, tool("a", `{"name":"x"}`, nil)), `{"v":"2025-11-25 session-1"}`)
@@ -224,6 +224,6 @@ func TestBothErasListedOneRefused(t *testing.T) {
 	}}
 	c := converse(t, s)
 	upstreamtest.Equal(t, "first", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
-	upstreamtest.Equal(t, "second", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
+	upstreamtest.Equal(t, "second call", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
 	upstreamtest.Equal(t, "attempts", len(s.got(wire.MethodInitialize)), 1)
 }

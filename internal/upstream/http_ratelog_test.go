@@ -47,9 +47,9 @@ func TestMalformedMessagesInTheLog(t *testing.T) {
 func TestRefusedAnswersInTheLog(t *testing.T) {
 	refused := `{"code":-1,"message":"hunter-22 ` + strings.Repeat("x", 2*protocol.MaxReason) + `"}`
 	s := &script{stream: func(w http.ResponseWriter, r *http.Request) {
-		say := streaming(w)
+		send := streaming(w)
 		for n := range messageCount {
-			say(`data: {"jsonrpc":"2.0","id":%d,"method":"ping"}`, n)
+			send(`data: {"jsonrpc":"2.0","id":%d,"method":"ping"}`, n)
 		}
 		<-r.Context().Done()
 	}}

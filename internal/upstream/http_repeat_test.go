@@ -23,10 +23,10 @@ func TestRepeatsOnce(t *testing.T) {
 		sent      int
 		retryable string // retryable in the error data, "" if the call succeeds
 	}{
-		"no hint":              {"echo", 0, 1, 1, "false"},
-		"read-only":            {"read", 0, 1, 2, ""},
-		"read-only, again":     {"read", 0, 2, 2, "true"},
-		"read-only, and large": {"read", 2 << 20, 1, 1, "false"},
+		"no hint":                 {"echo", 0, 1, 1, "false"},
+		"read-only":               {"read", 0, 1, 2, ""},
+		"read-only, breaks twice": {"read", 0, 2, 2, "true"},
+		"read-only, large":        {"read", 2 << 20, 1, 1, "false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := 0

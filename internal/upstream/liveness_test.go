@@ -24,13 +24,13 @@ func TestUnresponsiveProcessIsRestarted(t *testing.T) {
 		asks   bool
 		ended  bool
 	}{
-		"no messages":           {silent: true, ended: true},
-		"it answers only pings": {},
+		"no messages":               {silent: true, ended: true},
+		"it answers other requests": {},
 		"it answers with an error": {silent: true, after: func(l *upstreamtest.Instance, m wire.Message) {
 			l.Line(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, m.ID)
 		}},
-		"it says something else": {silent: true, after: func(l *upstreamtest.Instance, _ wire.Message) { l.Line("still busy") }},
-		"it waits for an answer": {silent: true, asks: true},
+		"it sends something else": {silent: true, after: func(l *upstreamtest.Instance, _ wire.Message) { l.Line("still busy") }},
+		"it asks the client":      {silent: true, asks: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -28,12 +28,12 @@ func TestOnlyClientIsDeclared(t *testing.T) {
 		want   string
 		asked  string // answer to roots/list outside of calls
 	}{
-		"legacy":            {legacy20251125, time.Second, nil, Shared, `{"elicitation":{"url":{}},"roots":{"listChanged":true},"sampling":{}}`, "file:///ann"},
-		"modern":            {modernClient, time.Second, nil, Shared, `{"elicitation":{"url":{}},"roots":{"listChanged":true},"sampling":{}}`, "file:///ann"},
-		"no capabilities":   {&call.Client{Key: "ann", Revision: wire.Rev20251125}, 0, nil, Shared, `{}`, "none"},
-		"no client in time": {nil, onlyClientTime, nil, Shared, `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{"listChanged":true}}`, "-32603"},
-		"configured roots":  {legacy20251125, 0, configured, Shared, `{"elicitation":{"url":{}},"roots":{},"sampling":{}}`, "file:///configured"},
-		"per client":        {legacy20251125, 0, configured, PerClient, `{"elicitation":{"url":{}},"roots":{"listChanged":true},"sampling":{}}`, "file:///ann"},
+		"legacy":                       {legacy20251125, time.Second, nil, Shared, `{"elicitation":{"url":{}},"roots":{"listChanged":true},"sampling":{}}`, "file:///ann"},
+		"modern":                       {modernClient, time.Second, nil, Shared, `{"elicitation":{"url":{}},"roots":{"listChanged":true},"sampling":{}}`, "file:///ann"},
+		"no capabilities":              {&call.Client{Key: "ann", Revision: wire.Rev20251125}, 0, nil, Shared, `{}`, "none"},
+		"no client in time":            {nil, onlyClientTime, nil, Shared, `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{"listChanged":true}}`, "-32603"},
+		"configured roots":             {legacy20251125, 0, configured, Shared, `{"elicitation":{"url":{}},"roots":{},"sampling":{}}`, "file:///configured"},
+		"configured roots, per client": {legacy20251125, 0, configured, PerClient, `{"elicitation":{"url":{}},"roots":{"listChanged":true},"sampling":{}}`, "file:///ann"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// roleVariable makes the test binary play the part of a server.
+// roleVariable makes the test binary run as a server.
 const roleVariable = "UPSTREAM_TEST_ROLE"
 
 // play runs a role and returns its exit status.

@@ -15,7 +15,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// The log says why an ask was refused and how you avoid that. Asks that the gateway
+// The log says why an ask was refused and which setting helps. Asks that the gateway
 // answers itself are not logged.
 func TestRefusedAsksAreLogged(t *testing.T) {
 	const ask = `{"jsonrpc":"2.0","id":"%s","method":"elicitation/create","params":{"message":"secret?","requestedSchema":{"type":"object","properties":{}}}}`

@@ -377,7 +377,7 @@ func TestNotificationsOfSessions(t *testing.T) {
 
 // The next call restarts a client's process that has ended. The state of the
 // upstream does not change.
-func TestSessionComesBack(t *testing.T) {
+func TestSessionRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := connector.NewMetrics()
 		h := startSessions(t, countCalls(), func(o *Options) { o.Metrics = metrics })

@@ -138,7 +138,7 @@ func TestSessionOverHTTPEnds(t *testing.T) {
 }
 
 // List changes in the session of some clients reach the catalog. If the server has
-// forgotten that session, the catalog session is checked too.
+// forgotten that session, the gateway checks the catalog session too.
 func TestSharedSessionsInformTheCatalogSession(t *testing.T) {
 	const caps = `{"tools":{"listChanged":true}}`
 	s := &script{}
@@ -157,9 +157,9 @@ func TestSharedSessionsInformTheCatalogSession(t *testing.T) {
 				http.Error(w, "session not found", http.StatusNotFound)
 				return
 			}
-			say := streaming(w)
-			say(`data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
-			say(`data: {"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+			send := streaming(w)
+			send(`data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+			send(`data: {"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
 		},
 		wire.MethodPing: func(w http.ResponseWriter, r *http.Request, m wire.Message) {
 			if restarted.Load() && r.Header.Get(wire.HeaderSession) == "s1" {

@@ -50,7 +50,7 @@ func (s *sseScript) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	case r.URL.Path != "/messages":
-		s.script.ServeHTTP(w, r) // refuses it
+		s.script.ServeHTTP(w, r) // answers with an error
 	default:
 		rec := httptest.NewRecorder()
 		s.script.ServeHTTP(rec, r)

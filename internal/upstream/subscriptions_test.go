@@ -94,7 +94,7 @@ func TestSubscribedAgainInNewSession(t *testing.T) {
 	upstreamtest.Equal(t, "requests", strings.Join(got, ", "), "session-1 x:a, session-2 x:a")
 }
 
-// An unknown notification belongs to the call whose stream it is on. A notification
+// An unknown notification belongs to the call that it arrives with. A notification
 // about the whole server belongs to no call.
 func TestUnknownNotifications(t *testing.T) {
 	notes := []string{"notifications/vendor/thing", wire.NoteResourceUpdated, "notifications/tasks"}

@@ -170,7 +170,7 @@ func TestEmptyLists(t *testing.T) {
 func TestListChanges(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		takes time.Duration // to list
+		takes time.Duration // time to answer a list
 	}{{"quick list", 0}, {"slow list", 5 * time.Second}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

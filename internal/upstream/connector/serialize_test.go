@@ -41,9 +41,9 @@ func TestSerialize(t *testing.T) {
 		if got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "eve", &upstreamtest.Peer{}))); !strings.Contains(got, "overloaded: 1 calls run and 1 wait") {
 			t.Errorf("a third call: %s", got)
 		}
-		look := upstreamtest.ToolCall("", "eve", &upstreamtest.Peer{})
-		look.Method, look.Params = wire.MethodTasksGet, wire.Raw(`{"taskId":"t"}`)
-		if got := upstreamtest.Outcome(r.Do(t.Context(), look)); got != `{"status":"working"}` {
+		taskRead := upstreamtest.ToolCall("", "eve", &upstreamtest.Peer{})
+		taskRead.Method, taskRead.Params = wire.MethodTasksGet, wire.Raw(`{"taskId":"t"}`)
+		if got := upstreamtest.Outcome(r.Do(t.Context(), taskRead)); got != `{"status":"working"}` {
 			t.Errorf("tasks/get: %s", got)
 		}
 		for _, key := range []string{"ann", "bob"} {

@@ -92,16 +92,16 @@ func TestSubscribeOnceForAll(t *testing.T) {
 			r.Unsubscribe("x:a")
 		}
 		synctest.Wait()
-		upstreamtest.Equal(t, "requests while one is left", s.take(), "")
+		upstreamtest.Equal(t, "requests while one subscriber is left", s.take(), "")
 		server.Instance(1).Line(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:a/b","k":1}}`)
 		synctest.Wait()
 		upstreamtest.Equal(t, "notifications", strings.Join(r.watch.noted(), "\n"), `notifications/resources/updated {"uri":"x:a/b","k":1}`)
 		r.Unsubscribe("x:a")
 		synctest.Wait()
-		upstreamtest.Equal(t, "requests after the last", s.take(), "-x:a")
+		upstreamtest.Equal(t, "requests after the last unsubscribe", s.take(), "-x:a")
 		r.Unsubscribe("x:a") // an extra call has no effect
 		synctest.Wait()
-		upstreamtest.Equal(t, "requests after that", s.take(), "")
+		upstreamtest.Equal(t, "requests after an extra unsubscribe", s.take(), "")
 	})
 }
 
@@ -131,9 +131,9 @@ func TestSubscribeRefused(t *testing.T) {
 					t.Fatalf("error %v", err)
 				}
 				upstreamtest.Equal(t, "error", string(refusal.Append(nil)), tt.want)
-				upstreamtest.Equal(t, "took", time.Since(began), tt.takes)
+				upstreamtest.Equal(t, "duration", time.Since(began), tt.takes)
 				synctest.Wait()
-				upstreamtest.Equal(t, "wanted afterwards", len(r.subscribedURIs()), 0)
+				upstreamtest.Equal(t, "subscriptions afterwards", len(r.subscribedURIs()), 0)
 			})
 		})
 	}
@@ -186,11 +186,11 @@ func TestResubscribe(t *testing.T) {
 		synctest.Wait()
 		upstreamtest.Equal(t, "requests", s.take(), "+x:a")
 		upstreamtest.Equal(t, "notifications", strings.Join(r.watch.noted(), "\n"), `notifications/resources/updated {"uri":"x:a"}`)
-		upstreamtest.Equal(t, "changes of resources", r.Snapshot().Changes.Resources, 1)
+		upstreamtest.Equal(t, "changes of the resource list", r.Snapshot().Changes.Resources, 1)
 		if err := r.Subscribe(t.Context(), "x:a"); err != nil {
 			t.Error(err)
 		}
-		upstreamtest.Equal(t, "requests for one more", s.take(), "")
+		upstreamtest.Equal(t, "requests for another subscriber", s.take(), "")
 	})
 }
 
@@ -277,7 +277,7 @@ func TestModernSubscribe(t *testing.T) {
 		server := &upstreamtest.Server{Handle: s.handle}
 		r := start(t, setup{Pipe: server.Pipe})
 		r.watch.wait(t, isReady)
-		upstreamtest.Equal(t, "at first", s.take(), "")
+		upstreamtest.Equal(t, "requests at the start", s.take(), "")
 		subscribe := func(uri string) {
 			t.Helper()
 			if err := r.Subscribe(t.Context(), uri); err != nil {
@@ -286,15 +286,15 @@ func TestModernSubscribe(t *testing.T) {
 			synctest.Wait()
 		}
 		subscribe("x:a")
-		upstreamtest.Equal(t, "one", s.take(), `open "x:a"`)
+		upstreamtest.Equal(t, "requests for the first resource", s.take(), `open "x:a"`)
 		subscribe("x:b")
-		upstreamtest.Equal(t, "two", s.take(), `open "x:b"`)
+		upstreamtest.Equal(t, "requests for the second resource", s.take(), `open "x:b"`)
 		subscribe("x:b")
-		upstreamtest.Equal(t, "the same again", s.take(), "")
+		upstreamtest.Equal(t, "requests for another subscriber of it", s.take(), "")
 		r.Unsubscribe("x:a")
 		synctest.Wait()
 		first := server.Instance(1).Wait(t, func(m wire.Message) bool { return m.Method == wire.MethodListen })
-		upstreamtest.Equal(t, "one again", s.take(), "close "+first.ID.String())
+		upstreamtest.Equal(t, "requests after an unsubscribe", s.take(), "close "+first.ID.String())
 		r.Unsubscribe("x:b")
 		r.Unsubscribe("x:b")
 		synctest.Wait()
@@ -334,7 +334,7 @@ func TestModernSubscribeOneByOne(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		upstreamtest.Equal(t, "the next", s.take(), `open "x:c"`)
+		upstreamtest.Equal(t, "requests for the next resource", s.take(), `open "x:c"`)
 	})
 }
 
@@ -404,7 +404,7 @@ func TestSubscribeRaces(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			upstreamtest.Equal(t, "wanted", len(r.subscribedURIs()), 0)
+			upstreamtest.Equal(t, "subscriptions", len(r.subscribedURIs()), 0)
 			if err := r.Subscribe(t.Context(), "x:last"); err != nil {
 				t.Errorf("subscribe after the concurrent calls: %v", err)
 			}
@@ -434,7 +434,7 @@ func TestLevelOfModernRequests(t *testing.T) {
 		do(wire.LevelInfo, wire.LatestModern)
 		time.Sleep(requestLevelTime + time.Second)
 		synctest.Wait()
-		upstreamtest.Equal(t, "what the server got", strings.Join(levelsAndCalls(server.Instance(1)), " "), "warning call call debug call call warning")
+		upstreamtest.Equal(t, "levels and calls", strings.Join(levelsAndCalls(server.Instance(1)), " "), "warning call call debug call call warning")
 	})
 }
 
@@ -454,7 +454,7 @@ func TestLevelBeforeTheNextCall(t *testing.T) {
 			want = append(want, level.String(), "call")
 		}
 		want = slices.Delete(want, 6, 7) // the server already has this level
-		upstreamtest.Equal(t, "what the server got", strings.Join(levelsAndCalls(server.Instance(1)), " "), strings.Join(want, " "))
+		upstreamtest.Equal(t, "levels and calls", strings.Join(levelsAndCalls(server.Instance(1)), " "), strings.Join(want, " "))
 	})
 }
 

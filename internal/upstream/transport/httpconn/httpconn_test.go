@@ -43,8 +43,8 @@ func TestResumableIDs(t *testing.T) {
 	}
 }
 
-// The connection waits a short time for the end of the stream after the answer,
-// because most servers end it then.
+// drain waits a short time for the end of the stream after the answer, because most
+// servers end it then.
 func TestDrain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ends time.Duration // time until the server ends the stream

@@ -22,8 +22,8 @@ func TestNotificationsToAStuckChildAreBounded(t *testing.T) {
 		r.Close()
 		<-done
 	}()
-	flights := protocol.NewPendingCalls()
-	f, _ := flights.Begin(&call.Call{Method: wire.MethodToolsCall, Back: protocol.NoClient{}})
+	pending := protocol.NewPendingCalls()
+	f, _ := pending.Begin(&call.Call{Method: wire.MethodToolsCall, Back: protocol.NoClient{}})
 	large := wire.Raw(`{"text":"` + strings.Repeat("x", 2*MaxPending) + `"}`)
 	if err := w.request(t.Context(), f, &wire.Message{ID: f.ID, Method: wire.MethodToolsCall, Params: large}); err != nil {
 		t.Fatal(err)
