@@ -108,7 +108,7 @@ func TestAdviceForPrograms(t *testing.T) {
 
 // The advice distinguishes a running program that prints text from one that prints
 // nothing, even if the text has no newline.
-func TestAdviceForProgramsThatStay(t *testing.T) {
+func TestAdviceForRunningPrograms(t *testing.T) {
 	const mute = "the server did not introduce itself within 1m0s"
 	const prints = `the program "sh" prints text that is no MCP message (` + mute + `): ` + diagnose.CheckStdio
 	for name, tc := range map[string]struct{ printed, want string }{

@@ -79,6 +79,17 @@ func (w *watcher) noted() []string {
 func isReady(s connector.Snapshot) bool { return s.State == connector.Ready }
 func isDown(s connector.Snapshot) bool  { return s.State == connector.Down }
 
+// updates receives resource notifications as an Observer.
+type updates chan string
+
+func (updates) Changed(connector.Snapshot) {}
+
+func (u updates) Notified(_ Origin, method string, params wire.Raw) {
+	if method == wire.NoteResourceUpdated {
+		u <- string(params)
+	}
+}
+
 // rig is a running connector and its watcher.
 type rig struct {
 	*connector.Connector

@@ -187,7 +187,7 @@ func TestNoCredentials(t *testing.T) {
 
 // Clients learn that an upstream is down because the gateway has no credentials for
 // it.
-func TestNoCredentialsToBeginWith(t *testing.T) {
+func TestNoCredentialsAtStart(t *testing.T) {
 	n := 0
 	k := &keyring{fails: errors.New("this server wants a grant of its user")}
 	s := &script{modern: true, caps: `{}`}

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"mcpgateway/internal/polltest"
-	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/upstream/upstreamtest"
@@ -358,8 +357,8 @@ func TestChangesWithoutAStream(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}
-	heard := make(updates, 10)
-	c := newConnector(*testOptions(t, serve(t, s).URL, legacyEra, func(o *Options) { o.Observer = heard }))
+	received := make(updates, 10)
+	c := newConnector(*testOptions(t, serve(t, s).URL, legacyEra, func(o *Options) { o.Observer = received }))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -374,18 +373,7 @@ func TestChangesWithoutAStream(t *testing.T) {
 	}
 	close(end)
 	polltest.Until(t, "what changed between two streams", listed(3))
-	upstreamtest.Equal(t, "update that may have been lost", <-heard, `{"uri":"a:b"}`)
-}
-
-// updates receives resource notifications as an Observer.
-type updates chan string
-
-func (updates) Changed(connector.Snapshot) {}
-
-func (u updates) Notified(_ Origin, method string, params wire.Raw) {
-	if method == wire.NoteResourceUpdated {
-		u <- string(params)
-	}
+	upstreamtest.Equal(t, "update that may have been lost", <-received, `{"uri":"a:b"}`)
 }
 
 func TestServerGoesAway(t *testing.T) {

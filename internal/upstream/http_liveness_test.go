@@ -201,7 +201,7 @@ func TestUnresponsiveHTTPServerIsDown(t *testing.T) {
 }
 
 // A timeout while credentials are fetched does not mark the server as down.
-func TestCredentialTimeoutIsNotTheServers(t *testing.T) {
+func TestCredentialTimeoutKeepsTheServerUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{stateful: true, on: lists}
 		o := Options{Server: Server{HTTP: serveInMemory(t, s), Era: wire.EraLegacy}, Limits: connector.Limits{Timeout: time.Minute}}

@@ -323,7 +323,7 @@ func TestServerThatEndsAtStart(t *testing.T) {
 }
 
 // A program that cannot be started is tried once in each attempt.
-func TestNotStartedOnceForEachAttempt(t *testing.T) {
+func TestStartErrorOncePerAttempt(t *testing.T) {
 	opens := 0
 	d := line.NewDialer(Options{}.withDefaults().conversation(), func(context.Context) (*line.Link, error) {
 		opens++

@@ -86,7 +86,7 @@ func TestOnlyClientHasOneSession(t *testing.T) {
 			h.s.Instance(1).Line(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error"}}`)
 			h.s.Instance(1).Wait(t, upstreamtest.Response(`"e"`))
 			synctest.Wait()
-			if diff := cmp.Diff([]string{"ann: roots/list", "ann: roots/list", "ann: elicitation/create"}, h.people.were()); diff != "" {
+			if diff := cmp.Diff([]string{"ann: roots/list", "ann: roots/list", "ann: elicitation/create"}, h.clients.requests()); diff != "" {
 				t.Errorf("asks of the client (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]string{`ann: notifications/message{"level":"error"}`}, h.watch.noted()); diff != "" {

@@ -24,9 +24,9 @@ import (
 // calls.
 type sessionsRig struct {
 	*Sessions
-	s      *upstreamtest.Server
-	watch  *originWatcher
-	people *fakeClients
+	s       *upstreamtest.Server
+	watch   *originWatcher
+	clients *fakeClients
 }
 
 // originWatcher is a watcher that records the origin of notifications.
@@ -80,7 +80,7 @@ func (p *fakeClients) Client(from Origin, c *call.Client) *call.Call {
 
 func (p *fakeClients) Task(_ Origin, id string) *call.Call { return p.tasks[id] }
 
-func (p *fakeClients) were() []string {
+func (p *fakeClients) requests() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.asked)
@@ -89,8 +89,8 @@ func (p *fakeClients) were() []string {
 // startSessions runs Sessions with a fake server until the test ends.
 func startSessions(t *testing.T, handle func(*upstreamtest.Instance, wire.Message), change func(*Options)) *sessionsRig {
 	t.Helper()
-	h := &sessionsRig{s: &upstreamtest.Server{Handle: handle}, watch: &originWatcher{watcher: newWatcher()}, people: &fakeClients{tasks: map[string]*call.Call{}}}
-	o := Options{Name: "files", Info: protocol.Info{Name: "gw", Version: "7"}, Server: Server{Pipe: h.s.Pipe}, Hooks: Hooks{Observer: h.watch, Outside: h.people}, Scoping: Scoping{Sharing: PerClient}}
+	h := &sessionsRig{s: &upstreamtest.Server{Handle: handle}, watch: &originWatcher{watcher: newWatcher()}, clients: &fakeClients{tasks: map[string]*call.Call{}}}
+	o := Options{Name: "files", Info: protocol.Info{Name: "gw", Version: "7"}, Server: Server{Pipe: h.s.Pipe}, Hooks: Hooks{Observer: h.watch, Outside: h.clients}, Scoping: Scoping{Sharing: PerClient}}
 	if change != nil {
 		change(&o)
 	}

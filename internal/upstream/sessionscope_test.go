@@ -64,7 +64,7 @@ func lastRoots(l *upstreamtest.Instance) string {
 func TestRootsOfClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startSessions(t, asksForRoots(), func(o *Options) { o.Roots = []protocol.Root{{URI: "file:///configured"}} })
-		h.people.away = true // clients can be asked only during calls
+		h.clients.away = true // clients can be asked only during calls
 		roots := func(uri string) *upstreamtest.Peer {
 			return &upstreamtest.Peer{OnAsk: func(_ context.Context, method string, _ wire.Raw) (wire.Raw, error) {
 				return wire.Raw(`{"roots":[{"uri":"` + uri + `"}]}`), nil
@@ -81,10 +81,10 @@ func TestRootsOfClients(t *testing.T) {
 				t.Errorf("%s: the server has the roots %s, want %s", tt.c.Client.Key, got, tt.want)
 			}
 		}
-		h.people.away = false
+		h.clients.away = false
 		h.RootsChanged(ann.Client, ann.Principal.Key()) // between calls
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"ann: roots/list"}, h.people.were()); diff != "" {
+		if diff := cmp.Diff([]string{"ann: roots/list"}, h.clients.requests()); diff != "" {
 			t.Errorf("asks between calls (-want +got):\n%s", diff)
 		}
 		if got := h.call(t.Context(), ann); !strings.Contains(got, "file:///ann") {
@@ -110,7 +110,7 @@ func TestRootsOfPrincipal(t *testing.T) {
 		}
 		h.EndClient("rooted")
 		h.RootsChanged(rooted.Client, "nobody")
-		if got := h.people.were(); len(got) != 1 {
+		if got := h.clients.requests(); len(got) != 1 {
 			t.Errorf("asked %q", got)
 		}
 	})
@@ -121,7 +121,7 @@ func TestRootsOfPrincipal(t *testing.T) {
 func TestSessionOpensWithItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startSessions(t, asksForRoots(), nil)
-		h.people.away = true
+		h.clients.away = true
 		ann := legacyCall("ann", `{"roots":{}}`, &upstreamtest.Peer{OnAsk: func(context.Context, string, wire.Raw) (wire.Raw, error) {
 			return wire.Raw(`{"roots":[{"uri":"file:///a"}]}`), nil
 		}})
@@ -166,7 +166,7 @@ func TestAsksBetweenCalls(t *testing.T) {
 			h.s.Instance(n).Line(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
 			h.s.Instance(n).Wait(t, upstreamtest.Response(`"q"`))
 		}
-		if diff := cmp.Diff([]string{"ann: elicitation/create"}, h.people.were()); diff != "" {
+		if diff := cmp.Diff([]string{"ann: elicitation/create"}, h.clients.requests()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})

@@ -66,7 +66,7 @@ func TestModernSubscribeHTTP(t *testing.T) {
 }
 
 // The gateway subscribes again after the server has forgotten its session.
-func TestSubscribedAgainInNewSession(t *testing.T) {
+func TestResubscribeInNewSession(t *testing.T) {
 	s := &script{stateful: true, caps: subscribable, on: map[string]on{}}
 	s.on[wire.MethodResourcesList] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, `{"resources":[]}`) }
 	s.on[wire.MethodTemplatesList] = func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
