@@ -103,7 +103,7 @@ func TestHangup(t *testing.T) {
 			select {
 			case <-more:
 			case <-patience:
-				t.Fatalf("it does not say %q but\n%s", text, soFar)
+				t.Fatalf("the gateway did not print %q but\n%s", text, soFar)
 			}
 		}
 	}

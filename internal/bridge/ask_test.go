@@ -136,7 +136,7 @@ func TestElicitations(t *testing.T) {
 		t.Errorf("ids are %q and %q", one, two)
 	}
 	if again := e.PublicID("a", "1", "ann"); again != one {
-		t.Errorf("asked again, ann knows the question as %q and not as %q", again, one)
+		t.Errorf("asked again, the question has the id %q for ann, not %q", again, one)
 	}
 	if _, _, ok := e.Complete("c", "1"); ok {
 		t.Error("an upstream completed the question of another one")

@@ -126,7 +126,7 @@ func TestTaskIDs(t *testing.T) {
 		{"with its salt changed", flip(30), ann, sealer, ErrTampered},
 		{"with its key's name changed", flip(5), ann, sealer, ErrUnknownKey},
 		{"cut off", id[:len(id)/8*4], ann, sealer, ErrTampered},
-		{"with something behind it", id + "AAAA", ann, sealer, ErrTampered},
+		{"with extra characters", id + "AAAA", ann, sealer, ErrTampered},
 		{"of another key", id, ann, NewSealer(), ErrUnknownKey},
 		{"a native one", ref.Native, ann, sealer, ErrMalformed},
 		{"an empty id", "", ann, sealer, ErrMalformed},

@@ -56,7 +56,7 @@ func TestViewsAreBounded(t *testing.T) {
 		wg.Go(func() {
 			for i := range maxViews {
 				if v := tbl.View(who(fmt.Sprint("s", i+g)), nil); v.listings != first.listings {
-					t.Error("the same is shown, and not shared")
+					t.Error("equal lists are not shared")
 					return
 				}
 				tbl.View(who("s0"), nil)

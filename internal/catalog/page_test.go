@@ -183,7 +183,7 @@ func TestCursorsSurviveANewTable(t *testing.T) {
 		{"the upstream is down", first, table(numbered("a", 0, 2), down(numbered("b", 0, 4)), numbered("c", 0, 3)), "c__0"},
 		{"the upstream is gone", first, table(numbered("a", 0, 2), numbered("c", 0, 3)), "c__0"},
 		{"the upstream and all after it are gone", first, table(numbered("a", 0, 2)), ""},
-		{"the upstream stands elsewhere", first, table(numbered("b", 0, 4), numbered("a", 0, 2)), "b__1 b__2"},
+		{"the upstream moved in the configuration", first, table(numbered("b", 0, 4), numbered("a", 0, 2)), "b__1 b__2"},
 		{"items before", first, table(numbered("x", 0, 9), numbered("a", 0, 2), numbered("b", 0, 4)), "b__1 b__2 b__3"},
 		{"no upstream", first, table(), ""},
 	}

@@ -29,7 +29,7 @@ func TestResolve(t *testing.T) {
 		{"tool without prefix", call.Tool, "add", "open", "add"},
 		{"native name instead of a public one", call.Tool, "read", "", ""},
 		{"unknown tool", call.Tool, "files__write", "", ""},
-		{"a tool is no prompt", call.Prompt, "files__read", "", ""},
+		{"a tool is not a prompt", call.Prompt, "files__read", "", ""},
 		{"listed", call.Resource, "files+file:///a", "files", "file:///a"},
 		{"not listed", call.Resource, "files+file:///a/b", "files", "file:///a/b"},
 		{"expansion of a template with its scheme open", call.Resource, "files+0:file://h", "files", "file://h"},

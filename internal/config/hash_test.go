@@ -24,7 +24,7 @@ func TestHash(t *testing.T) {
 	for name, text := range same {
 		t.Run("same/"+name, func(t *testing.T) {
 			if got := hash(t, "a", text); got != want {
-				t.Error("another hash")
+				t.Error("the hash differs")
 			}
 		})
 	}

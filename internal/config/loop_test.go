@@ -65,7 +65,7 @@ func TestCheckLoopsOfEnabledUpstreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.CheckLoops() == nil {
-		t.Error("the default address is not refused")
+		t.Error("a loop at the default address was accepted")
 	}
 	if err := c.Override("127.0.0.1:7000", ""); err != nil {
 		t.Fatal(err)

@@ -86,7 +86,7 @@ func TestSameExceptUpstreams(t *testing.T) {
 		t.Error("configurations that differ only in upstreams are not equal")
 	}
 	if other.Asks.Label = false; c.SameExceptUpstreams(&other) {
-		t.Error("another key is not seen")
+		t.Error("a difference in another key was missed")
 	}
 }
 

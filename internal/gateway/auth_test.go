@@ -240,7 +240,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 				t.Errorf("the upstreams got %d calls", n)
 			}
 			if g.call(t, era, "modern__plain", bearer(good)...); calls() != before+1 {
-				t.Errorf("a good call is %d calls", calls()-before)
+				t.Errorf("a valid call reached the upstream %d times", calls()-before)
 			}
 		}},
 		{"authorization MUST be included in every HTTP request from client to server, even if they are part of the same logical session", func(t *testing.T, _ string) {

@@ -128,7 +128,7 @@ func TestUpstreamsOfOneAnother(t *testing.T) {
 						t.Fatalf("the list has grown: %s", list)
 					}
 					if !strings.Contains(list, `"own__clock__now"`) {
-						return fmt.Errorf("it is %s", list)
+						return fmt.Errorf("the list is %s", list)
 					}
 					return nil
 				})

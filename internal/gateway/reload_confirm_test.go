@@ -67,7 +67,7 @@ func confirmLegacyAs(t *testing.T, g *Gateway, token, tool string) answerConfirm
 				return data
 			}
 		}
-		t.Fatalf("the stream is over: %v", lines.Err())
+		t.Fatalf("the stream has ended: %v", lines.Err())
 		return ""
 	}
 	question := wire.ValueOf(wire.Raw(next()))
@@ -130,13 +130,13 @@ func TestReloadDuringAConfirmation(t *testing.T) {
 			want         string
 			called       bool
 		}{
-			"nothing changes":             {policy: ask("confirm"), want: "from kept", called: true},
-			"another rule confirms it":    {policy: strings.Replace(ask("confirm"), "a__*", "*", 1), want: "from kept", called: true},
-			"it is denied":                {policy: ask("deny"), want: `"code":-32602,"message":"unknown tool: \"a__kept\"`},
-			"it needs no confirmation":    {policy: ask("allow"), want: "from kept", called: true},
-			"it is hidden":                {policy: ask("confirm"), more: ", tools: {deny: [kept]}", want: `"code":-32602,"message":"unknown tool: \"a__kept\"`},
-			"it is pinned as it is":       {policy: ask("confirm"), more: ", pin: true", pin: wire.Raw(`{"name":"kept","inputSchema":{"type":"object"}}`), want: "from kept", called: true},
-			"it is pinned as another one": {policy: ask("confirm"), more: ", pin: true", pin: wire.Raw(`{"name":"kept","description":"good","inputSchema":{"type":"object"}}`), want: `"code":-32602,"message":"unknown tool: \"a__kept\"`},
+			"nothing changes":                {policy: ask("confirm"), want: "from kept", called: true},
+			"another rule confirms it":       {policy: strings.Replace(ask("confirm"), "a__*", "*", 1), want: "from kept", called: true},
+			"the tool is denied":             {policy: ask("deny"), want: `"code":-32602,"message":"unknown tool: \"a__kept\"`},
+			"the tool needs no confirmation": {policy: ask("allow"), want: "from kept", called: true},
+			"the tool is hidden":             {policy: ask("confirm"), more: ", tools: {deny: [kept]}", want: `"code":-32602,"message":"unknown tool: \"a__kept\"`},
+			"the tool is pinned unchanged":   {policy: ask("confirm"), more: ", pin: true", pin: wire.Raw(`{"name":"kept","inputSchema":{"type":"object"}}`), want: "from kept", called: true},
+			"another definition is pinned":   {policy: ask("confirm"), more: ", pin: true", pin: wire.Raw(`{"name":"kept","description":"good","inputSchema":{"type":"object"}}`), want: `"code":-32602,"message":"unknown tool: \"a__kept\"`},
 		} {
 			t.Run(era+", "+name, func(t *testing.T) {
 				kept := newScripted(t, "kept")

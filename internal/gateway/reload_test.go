@@ -56,7 +56,7 @@ func TestReloadOfPinKeepsTheSession(t *testing.T) {
 			t.Fatalf("changes %+v, %v", changes, err)
 		}
 		if answer := callOf(t, g, "a__kept"); !strings.Contains(answer, "from kept") {
-			t.Errorf("with %q it answers %s", more, answer)
+			t.Errorf("with %q the tool answers %s", more, answer)
 		}
 	}
 	if now := server.opened.Load(); now != opened {
@@ -152,7 +152,7 @@ func TestChangedUpstreamStaysAvailable(t *testing.T) {
 		t.Errorf("meanwhile the list is %s", list)
 	}
 	if answer := callOf(t, g, "a__before"); !strings.Contains(answer, "from before") {
-		t.Errorf("meanwhile it answers %s", answer)
+		t.Errorf("meanwhile the tool answers %s", answer)
 	}
 	select {
 	case err := <-done:
@@ -167,7 +167,7 @@ func TestChangedUpstreamStaysAvailable(t *testing.T) {
 		t.Errorf("afterwards the list is %s", list)
 	}
 	if answer := callOf(t, g, "a__after"); !strings.Contains(answer, "from after") {
-		t.Errorf("afterwards it answers %s", answer)
+		t.Errorf("afterwards the tool answers %s", answer)
 	}
 	<-before.closed
 	if strings.Contains(page(t, g, "/metrics"), `mcp_gateway_upstream_up{upstream="a"} 0`) {
@@ -207,7 +207,7 @@ func TestReloadOfTheOldConfigurationMeanwhile(t *testing.T) {
 	}
 	wg.Wait()
 	if answer := callOf(t, g, "a__before"); !strings.Contains(answer, "from before") || before.opened.Load() != opened {
-		t.Errorf("it answers %s, with %d sessions, and %d before", answer, before.opened.Load(), opened)
+		t.Errorf("the tool answers %s, with %d sessions, and %d before", answer, before.opened.Load(), opened)
 	}
 	<-after.closed
 	if _, err := reloaded(t, g, second); err != nil {
@@ -272,7 +272,7 @@ func TestReloadRefusesALoop(t *testing.T) {
 		t.Errorf("a gateway in front of itself: %v", err)
 	}
 	if answer := callOf(t, g, "a__u"); !strings.Contains(answer, "from u") {
-		t.Errorf("after it: %s", answer)
+		t.Errorf("after the refused reload: %s", answer)
 	}
 	end()
 	if _, err := g.Reload(t.Context(), cfg); !errors.Is(err, errNotRunning) {
@@ -322,7 +322,7 @@ func TestEpochs(t *testing.T) {
 	}
 	b.leave()
 	if !isClosed(old.over) || !isClosed(newEpochs().advance().over) {
-		t.Error("it is not over")
+		t.Error("the epoch is not over")
 	}
 
 	var running [64]atomic.Int64 // by the number of the epoch

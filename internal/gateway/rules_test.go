@@ -109,7 +109,7 @@ upstreams:
 		t.Errorf("a call with invalid arguments: %q", text)
 	}
 	if len(called) != 0 {
-		t.Error("it reached the server")
+		t.Error("the call reached the server")
 	}
 	if text := call(map[string]any{"n": 1}).Content[0].(*mcp.TextContent).Text; text != "done" {
 		t.Errorf("the text is %q", text)

@@ -168,7 +168,7 @@ func TestShutdownIsBounded(t *testing.T) {
 					}
 				})
 				if took := time.Since(began); took != tc.want {
-					t.Errorf("it took %s, want %s", took, tc.want)
+					t.Errorf("draining took %s, want %s", took, tc.want)
 				}
 				srv.Close()
 				<-over

@@ -24,7 +24,7 @@ func TestResult(t *testing.T) {
 			`{"content":[{"type":"resource_link","uri":"https://example.com/"}]}`, ""},
 		{"escaped type", wire.MethodToolsCall, Asked{},
 			`{"content":[{"type":"\u0072esource_link","\u0075ri":"a:b"}]}`, `{"content":[{"type":"\u0072esource_link","\u0075ri":"files+a:b"}]}`},
-		{"a member beside the embedded resource", wire.MethodToolsCall, Asked{},
+		{"a member next to the embedded resource", wire.MethodToolsCall, Asked{},
 			`{"content":[{"type":"resource","uri":"a:1","resource":{"uri":"a:2"}}]}`, `{"content":[{"type":"resource","uri":"a:1","resource":{"uri":"files+a:2"}}]}`},
 		{"every duplicate", wire.MethodToolsCall, Asked{},
 			`{"content":[{"type":"resource","type":"text","resource":{"uri":"a:1","uri":"a:2"},"resource":{"uri":"a:3"}}],"content":[{"type":"resource_link","type":"text","uri":"a:4","uri":"a:5"}]}`,

@@ -66,7 +66,7 @@ func TestForeignURIs(t *testing.T) {
 		"ui://weather", "ui://data.weather", "ui://files", "ui://files~", "ui://files~x", "ui:files.x", "datax+file:///a", "+file:///a",
 	} {
 		if native, ok := s.NativeURI(public); ok {
-			t.Errorf("%q is taken for %q", public, native)
+			t.Errorf("%q resolves to %q", public, native)
 		}
 	}
 	// With a configured prefix, ui: URIs still show the upstream's name.

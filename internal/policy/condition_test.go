@@ -132,6 +132,6 @@ func TestCostIsBounded(t *testing.T) {
 	v := &vars{req: &Request{Params: withArgs(`{"l":[` + strings.Repeat("1,", 5000) + `1]}`)}}
 	c := when(t, `args.l.all(a, args.l.all(b, a == b))`)
 	if got := c.eval(v); got != failed || !strings.Contains(v.failure.Error(), "cost limit") {
-		t.Errorf("outcome %d, %v; want a failure for its cost", got, v.failure)
+		t.Errorf("outcome %d, %v; want a failure because of the cost", got, v.failure)
 	}
 }

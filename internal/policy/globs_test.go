@@ -257,7 +257,7 @@ func TestEvasionsOfLimits(t *testing.T) {
 		}
 	}
 	if d := decide(MustNew(Options{Rules: rules}), anyone, resource("file:///pub/x"), Request{}); len(d.Limits) != 0 {
-		t.Errorf("another URI is bounded by %+v", d.Limits)
+		t.Errorf("another URI has the limits %+v", d.Limits)
 	}
 }
 
@@ -298,7 +298,7 @@ func FuzzFoldedGlobs(f *testing.F) {
 		g := compileURIs([]string{pattern})
 		if canonical.Violation(uri) == "" && canonical.Violation(strings.ReplaceAll(pattern, "*", "a")) == "" && !strings.Contains(pattern, "%") &&
 			g.allows(candidateOf(uri, true)) && !g.restricts(candidateOf(uri, true)) {
-			t.Errorf("%q covers %q only as it is written", pattern, uri)
+			t.Errorf("%q covers %q only in this spelling", pattern, uri)
 		}
 	})
 }

@@ -116,7 +116,7 @@ func TestRules(t *testing.T) {
 			}
 			for _, s := range e.Steps {
 				if s.Reason == "" || (s.Rule == tt.want.Rule) != s.Matches && !tt.want.Challenge && s.Rule == tt.want.Rule {
-					t.Errorf("step %+v does not go with %+v", s, tt.want)
+					t.Errorf("step %+v does not match the decision %+v", s, tt.want)
 				}
 			}
 		})

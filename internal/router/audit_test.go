@@ -220,7 +220,7 @@ func TestUnauditedCallsAreRefused(t *testing.T) {
 	}
 	b.full = false
 	if _, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, nil)); err != nil || up.got == nil {
-		t.Errorf("there is room again: %v", err)
+		t.Errorf("with room for lines again: %v", err)
 	}
 }
 

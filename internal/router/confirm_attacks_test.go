@@ -80,7 +80,7 @@ func TestWithdrawnRights(t *testing.T) {
 	routes.Table = catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{})}, []catalog.Source{filesSource(t)})
 	h.Swap(&routes)
 	if _, err := h.round(t, retry(asksFor, state, accept)); wantFault(t, err, -32602).Message != `unknown tool: "files__read"` || h.files.got != nil {
-		t.Error("a consent stands above policy")
+		t.Error("a consent overrides policy")
 	}
 }
 

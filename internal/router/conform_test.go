@@ -126,7 +126,7 @@ func TestViolationsAreLoggedOnce(t *testing.T) {
 		}
 	}
 	if got := testutil.ToFloat64(h.metrics.violations.WithLabelValues("files", "wrong_type")); got != 18 {
-		t.Errorf("%g faults were counted", got)
+		t.Errorf("%g violations were counted", got)
 	}
 	if got := logs.FilterMessage("an upstream does not keep to the specification").All(); len(got) != 1 || got[0].ContextMap()["path"] != "$.content[0].text" {
 		t.Errorf("logged: %v", got)

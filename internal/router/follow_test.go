@@ -56,6 +56,6 @@ func TestSubscriptionsFollow(t *testing.T) {
 	cancel()
 	cancel()
 	if len(next.counts) > 0 || len(s.set) > 0 {
-		t.Errorf("left are %v and %v", next.counts, s.set)
+		t.Errorf("subscriptions left: %v and %v", next.counts, s.set)
 	}
 }

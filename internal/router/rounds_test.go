@@ -203,7 +203,7 @@ func TestElicitationIDsPerClient(t *testing.T) {
 		t.Fatalf("the client was asked with the elicitation id %q", own)
 	}
 	if _, _, ok := h.ElicitationCompleted("other", "", wire.Raw(`{"elicitationId":"1"}`)); ok {
-		t.Error("another upstream completed it")
+		t.Error("another upstream completed the elicitation")
 	}
 	key, note, ok := h.ElicitationCompleted("files", "", wire.Raw(`{"elicitationId":"1","x":1}`))
 	if !ok || key != "session" || string(note) != `{"elicitationId":"`+own+`","x":1}` {

@@ -367,9 +367,9 @@ func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
 		late  bool               // then the time to start is over
 		want  string             // in the error
 	}{
-		{"it comes up", [][]catalog.Source{{source(t, "other", starting), filesSource(t)}}, false, ""},
+		{"the upstream starts", [][]catalog.Source{{source(t, "other", starting), filesSource(t)}}, false, ""},
 		{"another comes up before", [][]catalog.Source{{source(t, "other", nil), source(t, "files", starting)}, {source(t, "other", nil), filesSource(t)}}, false, ""},
-		{"it fails", [][]catalog.Source{{source(t, "other", starting), source(t, "files", failed)}}, false, refused + "cannot start"},
+		{"the upstream fails", [][]catalog.Source{{source(t, "other", starting), source(t, "files", failed)}}, false, refused + "cannot start"},
 		{"another fails, and time is over", [][]catalog.Source{{source(t, "other", failed), source(t, "files", starting)}}, true, refused + "starting"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -383,7 +383,7 @@ func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
 				for _, sources := range test.swaps {
 					synctest.Wait()
 					if len(got) > 0 {
-						t.Fatalf("answered before it could be: %v", <-got)
+						t.Fatalf("answered before the upstream was ready: %v", <-got)
 					}
 					h.Swap(h.routes(sources))
 				}
@@ -394,7 +394,7 @@ func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
 				synctest.Wait()
 				if len(got) == 0 {
 					close(h.settled)
-					t.Fatalf("it still waits; with all settled the answer is %v", <-got)
+					t.Fatalf("the call still waits; after all upstreams have started the answer is %v", <-got)
 				}
 				if err := <-got; test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 					t.Errorf("error %v, want %q", err, test.want)
@@ -491,12 +491,12 @@ func TestEveryCallIsCountedAndLogged(t *testing.T) {
 		t.Error(diff)
 	}
 	if method := entries[1].ContextMap()["method"]; method != "other" {
-		t.Errorf("a client's invention is logged as method %q", method)
+		t.Errorf("an unknown method is logged as %q", method)
 	}
 	for _, e := range entries {
 		for k, v := range e.ContextMap() {
 			if s, ok := v.(string); ok && strings.Contains(s, "hunter2") {
-				t.Errorf("an argument is in the log, as %s", k)
+				t.Errorf("an argument is logged: %s", k)
 			}
 		}
 	}

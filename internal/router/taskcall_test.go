@@ -72,7 +72,7 @@ func TestTaskIsWaitedFor(t *testing.T) {
 					t.Errorf("the upstream got %s, want %s", u.sent[0], tc.sent)
 				}
 				if own := r.tasks.ofPrincipal((&call.Principal{Subject: "ann", AuthMethod: "jwt"}).Key(), 0); len(own) > 0 {
-					t.Errorf("the client is held to have %v", own)
+					t.Errorf("the gateway registered the tasks %v", own)
 				}
 			})
 		})
@@ -200,7 +200,7 @@ func TestStatusMessagesDuringAWait(t *testing.T) {
 			t.Errorf("asked (-want +got):\n%s", diff)
 		}
 		if len(r.waits.open) != 0 {
-			t.Error("a wait is left")
+			t.Error("a wait was not removed")
 		}
 	})
 }

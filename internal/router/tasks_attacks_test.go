@@ -98,7 +98,7 @@ func TestEarlyNotificationsAreBounded(t *testing.T) {
 	}
 	w.notify(taskKey{native: "large"}, wire.Raw(strings.Repeat(" ", maxEarlySize+1)))
 	if len(w.early) != maxEarlyNotifications || w.early[0].key.native != fmt.Sprint(maxEarlyNotifications) {
-		t.Errorf("%d are kept, from %s on", len(w.early), w.early[0].key.native)
+		t.Errorf("%d tasks are kept, the oldest is %s", len(w.early), w.early[0].key.native)
 	}
 }
 

@@ -279,7 +279,7 @@ func TestMessagesOfTasks(t *testing.T) {
 	}
 	for _, at := range []struct{ session, id string }{{"", "n2"}, {"another", "n1"}} {
 		if _, _, ok := r.TaskStatus("files", at.session, wire.Raw(`{"taskId":"`+at.id+`"}`)); ok {
-			t.Errorf("the unknown task %s in session %q is somebody's", at.id, at.session)
+			t.Errorf("the unknown task %s in session %q has an owner", at.id, at.session)
 		}
 	}
 	between := &recorder{}

@@ -72,7 +72,7 @@ func TestWatchTask(t *testing.T) {
 		}
 		c.Principal = call.Anonymous
 		if r.WatchTask(t.Context(), c, id, deliver) {
-			t.Error("another principal may watch")
+			t.Error("another principal could watch the task")
 		}
 	})
 }

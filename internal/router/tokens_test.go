@@ -11,11 +11,11 @@ func TestOneTimeTokens(t *testing.T) {
 	token := m.New()
 	for i, want := range []bool{true, false, false} {
 		if ok, err := m.Redeem(t.Context(), token, time.Now().Add(time.Hour)); ok != want || err != nil {
-			t.Errorf("spent for the %d. time: %v, %v", i+1, ok, err)
+			t.Errorf("use %d of the token: %v, %v", i+1, ok, err)
 		}
 	}
 	if ok, _ := m.Redeem(t.Context(), newMemoryTokens().New(), time.Now()); ok {
-		t.Error("the token of another process is good")
+		t.Error("the token of another process was accepted")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemoryTokens()
@@ -25,11 +25,11 @@ func TestOneTimeTokens(t *testing.T) {
 			}
 		}
 		if _, err := m.Redeem(t.Context(), m.New(), time.Now().Add(time.Minute)); err == nil {
-			t.Error("more tokens than there is room for")
+			t.Error("more tokens than the limit were accepted")
 		}
 		time.Sleep(time.Minute + 1)
 		if ok, err := m.Redeem(t.Context(), m.New(), time.Now().Add(time.Minute)); !ok || err != nil || len(m.redeemed) != 1 {
-			t.Errorf("%v, %v, %d tokens are kept that have expired", ok, err, len(m.redeemed)-1)
+			t.Errorf("%v, %v, %d expired tokens are kept", ok, err, len(m.redeemed)-1)
 		}
 	})
 }
