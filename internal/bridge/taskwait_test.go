@@ -19,7 +19,7 @@ import (
 
 // scripted is an upstream with one task, and the client side of the back channel.
 type scripted struct {
-	// get answers the nth tasks/get, from 1; result answers tasks/result.
+	// get answers the nth tasks/get, counted from 1. result answers tasks/result.
 	get    func(n int) (string, error)
 	result func(ctx context.Context) (string, error)
 	// answer answers a question of the task.

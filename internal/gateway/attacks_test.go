@@ -74,7 +74,8 @@ func digestOf(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// do sends one HTTP request and returns its status, headers and body. Of a stream it returns the last message.
+// do sends one HTTP request and returns its status, headers and body. For a stream it returns
+// the last message.
 func (a *attackTest) do(verb, who, body string, header ...string) (int, http.Header, string) {
 	a.t.Helper()
 	req, err := http.NewRequestWithContext(a.t.Context(), verb, "http://"+a.g.Addr()+"/mcp", strings.NewReader(body))
@@ -123,7 +124,7 @@ func (a *attackTest) modern(who, method, name, params string) string {
 	return text
 }
 
-// ask calls the tool that asks. retry calls it with an answer and a state.
+// ask calls the tool "ask". retry calls it with an answer and a state.
 func (a *attackTest) ask(who, upstream string) string {
 	return a.modern(who, "tools/call", upstream+"__ask", `"name":"`+upstream+`__ask","arguments":{"n":1}`)
 }
@@ -134,7 +135,8 @@ func (a *attackTest) retry(who, upstream, arguments, state string) string {
 		upstream, arguments, state, key))
 }
 
-// firstEvent begins a call that asks and returns the id of the first event of its answer. The connection then ends, and the call goes on.
+// firstEvent calls the tool "ask" and returns the id of the first event of its answer. The
+// connection then ends, and the call continues.
 func (a *attackTest) firstEvent(who, session string) string {
 	a.t.Helper()
 	ctx, cancel := context.WithCancel(a.t.Context())
@@ -198,7 +200,7 @@ func (a *attackTest) member(text string, path ...string) string {
 	return out
 }
 
-// refused checks that the log has one reason, for this principal, and no part of what the client sent.
+// refused checks that the log has one reason, for this principal, and no part of the request.
 func (a *attackTest) refused(t *testing.T, who, what, reason, brought string) {
 	t.Helper()
 	entries := a.logs.TakeAll()
@@ -219,11 +221,11 @@ func changed(text string) string {
 
 const otherArguments, sameArguments = `{"n":2}`, `{"n":1}`
 
-// sharedKeys are the keys of replicas.
+// sharedKeys are the keys that replicas share.
 const sharedKeys = `bridge: {keys: ["000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"]}`
 
-// The tests below return what the gateway issued in every forbidden way. The gateway refuses it with an answer that reveals nothing, and the
-// log has the reason.
+// The tests below return values that the gateway issued in every forbidden way. The answer of
+// the gateway reveals nothing, and the log has the reason.
 
 func TestAttacksOnRequestStates(t *testing.T) {
 	a, replica, other := startAttack(t, sharedKeys), startAttack(t, sharedKeys), startAttack(t, "")
@@ -259,7 +261,7 @@ func TestAttacksOnRequestStates(t *testing.T) {
 			})
 		}
 		t.Run(upstream+" upstream, used", func(t *testing.T) {
-			// None of this has consumed the state.
+			// The refused requests did not consume the state.
 			if got := a.retry("ann", upstream, sameArguments, state); !strings.Contains(got, `"text":"accept"`) {
 				t.Fatalf("the state has become invalid: %s", got)
 			}
@@ -362,7 +364,7 @@ func TestAttacksOnSessionIDs(t *testing.T) {
 func TestAttacksOnEventIDs(t *testing.T) {
 	a := startAttack(t, "")
 	session, second, bobs := a.session("ann"), a.session("ann"), a.session("bob")
-	// The stream of a call that goes on until it is cancelled.
+	// The call runs until it is cancelled.
 	id, others := a.firstEvent("ann", session), a.firstEvent("bob", bobs)
 	for who, session := range map[string]string{"ann": session, "bob": bobs} {
 		defer a.legacy(who, session, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)

@@ -275,7 +275,7 @@ func TestGrantsOfUsers(t *testing.T) {
 			idp.SetUser("ann")
 			as.SetUser("ann at " + name)
 			again := fmt.Sprintf(`,"requestState":%q,"inputResponses":{%q:{"action":"accept"}}`, state, key)
-			early, _, _ := urlAsked(t, c.modern(ann, name+"__who", opensURLs, again)) // a retry that is too early is asked again
+			early, _, _ := urlAsked(t, c.modern(ann, name+"__who", opensURLs, again)) // an early retry gets the question again
 			if early != link {
 				t.Errorf("another link: %s, %s", link, early)
 			}

@@ -42,7 +42,7 @@ func (p *streamRecorder) Flush()                           {}
 func (p *streamRecorder) SetReadDeadline(time.Time) error  { return nil }
 func (p *streamRecorder) SetWriteDeadline(time.Time) error { return nil }
 
-// take returns what was written since the last take.
+// take returns the output since the last take.
 func (p *streamRecorder) take() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

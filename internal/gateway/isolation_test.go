@@ -146,8 +146,8 @@ func worldRequest(r *rand.Rand, how string) (method, params string) {
 	return gatewaytest.Pick(r, byURI...), `{"uri":` + text + `}`
 }
 
-// clientPair is a client of the whole world, beside other clients, and the only client, with
-// the same rights, of a gateway that has nothing else.
+// clientPair has two clients with the same rights: one uses the whole world together with other
+// clients, and one is the only client of a gateway without hidden items.
 type clientPair struct{ there, alone *testClient }
 
 // pageRequests reads all pages of all lists, and returns the requests for all but the first
@@ -278,7 +278,7 @@ func TestHiddenItemsShowAtNoFrontEnd(t *testing.T) {
 					same(i, method+" "+params, p.there.ask(method, params), p.alone.ask(method, params))
 				}
 			}
-			// Every item changes, whether or not a client may know of it.
+			// Every item changes, including hidden ones.
 			for _, it := range gatewaytest.World {
 				whole.change(it)
 				for i, p := range pairs {

@@ -123,7 +123,7 @@ func want(t *testing.T, got, want string) {
 	}
 }
 
-// Each principal lists and calls what the upstreams list to it, and nothing else.
+// Each principal lists and calls only the items that the upstreams list to it.
 func TestListsOfPrincipals(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	fresh, old := newShop(t, idp, true), newShop(t, idp, false)
@@ -139,7 +139,7 @@ func TestListsOfPrincipals(t *testing.T) {
 				list, _ = c.lists(bob)
 				want(t, list, "fresh__of_bob old__of_bob")
 			}
-			carl := c.tokenOf("carl") // calls before listing
+			carl := c.tokenOf("carl") // carl calls a tool before his first list
 			for _, name := range []string{"fresh", "old"} {
 				wantText(t, c.modern(carl, name+"__of_carl", `{}`, ""), `"text":"of_carl for carl"`)
 				_, legacy := c.legacy(ann, `{}`)

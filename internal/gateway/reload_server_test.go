@@ -19,7 +19,7 @@ type scripted struct {
 	name string
 	tool string      // the listed tool; by default the name of the server
 	dead atomic.Bool // every request gets 503
-	// tools/list waits until list is closed, tools/call until call is. Both may be nil.
+	// tools/list waits until list is closed, and tools/call until call is closed. nil means no wait.
 	list, call chan struct{}
 
 	opened, calls atomic.Int64 // counts of sessions and calls

@@ -11,7 +11,7 @@ import (
 	"mcpgateway/internal/config"
 )
 
-// listening opens a stream that does not end by itself, and returns it.
+// listening opens a stream without an end, and returns it.
 func (a *attackTest) listening(ctx context.Context, verb, who, body string, header ...string) *http.Response {
 	a.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, verb, "http://"+a.g.Addr()+"/mcp", strings.NewReader(body))

@@ -79,8 +79,8 @@ func describe(im *Result) string {
 	return b.String()
 }
 
-// loads checks that the loader accepts a configuration with its variables set,
-// and without them names each.
+// loads checks that the loader accepts the result if its variables are set, and otherwise names
+// each missing variable.
 func loads(t *testing.T, im *Result) {
 	t.Helper()
 	read := config.WithReader(func(string) ([]byte, error) { return []byte("A=b\n"), nil })
@@ -153,7 +153,7 @@ func TestImportErrors(t *testing.T) {
 	}
 }
 
-// TestImportLeavesNoSecret puts made-up secrets wherever hosts have them.
+// TestImportLeavesNoSecret puts random secrets in every place where hosts have them.
 func TestImportLeavesNoSecret(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -181,7 +181,8 @@ func TestImportLeavesNoSecret(t *testing.T) {
 	}
 }
 
-// Arguments with the prefix of a well-known service become variables, and other long ones do not.
+// Arguments with the prefix of a well-known service become variables, and other long arguments
+// do not.
 func TestImportFindsTokensAmongArguments(t *testing.T) {
 	const plain = "@modelcontextprotocol/server-filesystem@2025.11.25"
 	im, err := Import(File{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {"a": {"command": "npx", "args": [
@@ -369,8 +370,9 @@ func lineEnds(data []byte) (n int) {
 	return n
 }
 
-// TestProgramsVariables imports ${NAME} in arguments where env has the same NAME: a literal
-// one is for the program, which expands it, and one with a reference is for the host.
+// TestProgramsVariables imports ${NAME} in arguments if env has the same NAME. The program
+// expands it if the value in env is literal, and the host expands it if the value is a
+// reference.
 func TestProgramsVariables(t *testing.T) {
 	for args, want := range map[string]string{
 		`"mcp-remote","https://h/mcp","--header","Authorization:${AUTH}"],"env":{"AUTH":"Bearer s3cret"}`: `args: [mcp-remote, 'https://h/mcp', --header, 'Authorization:$${AUTH}']`,

@@ -112,8 +112,8 @@ func TestEvasionsOfDenyAreRefused(t *testing.T) {
 	}
 }
 
-// Conditions compare the URI as it is, so they are safe from spellings and not from
-// what a server takes for the same beyond them, as another case.
+// Conditions compare the URI as it is written. They are safe from other spellings, but not from
+// further equivalences of a server, such as another case.
 func TestEvasionsOfConditionsAreRefused(t *testing.T) {
 	p := MustNew(Options{Default: Allow, Rules: []Rule{{Name: "d", Effect: Deny,
 		When: when(t, `resource.uri.matches("(?i)^files\\+file:///etc/passwd$") || resource.native.matches("(?i)^https://h.example/admin/")`)}}})
@@ -156,7 +156,7 @@ func TestEvasionsOfAllowAreRefused(t *testing.T) {
 	}
 }
 
-// Every other reading is refused, or judged as the canonical spelling.
+// Every other reading is refused, or decided like the canonical spelling.
 func TestEvasionsByOtherReadings(t *testing.T) {
 	deny := func(globs ...string) *Policy {
 		for i := range globs {
@@ -190,8 +190,7 @@ func TestEvasionsByOtherReadings(t *testing.T) {
 	}
 }
 
-// Other spellings are refused only where policy might refuse a resource, or count it, by
-// its URI.
+// Other spellings are refused only if policy could refuse or limit a resource by its URI.
 func TestWhereSpellingsMatter(t *testing.T) {
 	const uri = "FILE:///a/../b"
 	limit := &Limit{Rate: 1}
@@ -222,7 +221,7 @@ func TestWhereSpellingsMatter(t *testing.T) {
 	}
 }
 
-// A listed resource is judged in the spelling that it is listed in, byte for byte.
+// Policy decides about a listed resource by its listed spelling, byte for byte.
 func TestListedSpellings(t *testing.T) {
 	p := MustNew(Options{Rules: []Rule{{Name: "a", Effect: Allow, What: What{Resources: []string{"files+FILE:///A b/../c", "files+x y"}}}}})
 	for uri, want := range map[string]Effect{"FILE:///A b/../c": Allow, "x y": Allow, "file:///c": Deny, "FILE:///A b/../C": Deny} {
@@ -234,7 +233,7 @@ func TestListedSpellings(t *testing.T) {
 	}
 }
 
-// No spelling of a URI evades the limit of a rule about it, whichever rule decides.
+// No spelling of a URI evades the limit of a rule about it, even if another rule decides.
 func TestEvasionsOfLimits(t *testing.T) {
 	rules := []Rule{
 		{Name: "all", Effect: Allow, What: What{Resources: []string{"files+*"}}},
@@ -261,8 +260,8 @@ func TestEvasionsOfLimits(t *testing.T) {
 	}
 }
 
-// A list that restricts ignores case, and covers a URI followed by a path or a query. A list
-// that allows does neither.
+// A restricting list ignores case, and covers a URI followed by a path or a query. An allowing
+// list does neither.
 func TestGlobsOfURIs(t *testing.T) {
 	globs := []string{"file:///Etc/*", "memo:ＫＥＹ", "https://h.example/a%20é"}
 	public := []string{"files+file:///Etc/*", "files+memo:ＫＥＹ", "files+https://h.example/a%20é"}
@@ -303,7 +302,7 @@ func FuzzFoldedGlobs(f *testing.F) {
 	})
 }
 
-// The cost of judging a URI does not depend on how it is spelled, nor how often.
+// The cost of a decision about a URI does not depend on its spelling or on earlier decisions.
 func TestCostOfURIs(t *testing.T) {
 	var rules []Rule
 	for range 10 {

@@ -156,7 +156,7 @@ func retry(params, state, responses string) string {
 
 const accept = `{"mcpgateway-confirm":{"action":"accept"}}`
 
-// round makes a call of a modern client and returns the question, if there is one.
+// round makes a call of a modern client and returns the question, if any.
 func (h *testRouter) round(t *testing.T, params string) (wire.Value, error) {
 	t.Helper()
 	h.files.got = nil

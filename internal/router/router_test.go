@@ -58,15 +58,14 @@ func (r *recorder) Ask(_ context.Context, method string, params wire.Raw) (wire.
 	return wire.Raw(`{"action":"accept"}`), nil
 }
 
-// testRouter is a router in front of two upstreams: files, which is up, and slow, which was
-// never listed.
+// testRouter is a router with two upstreams: files is up, and slow has never been listed.
 type testRouter struct {
 	*Router
 	files   *fakeUpstream
 	settled chan struct{}
 }
 
-// logTo has the router log to another log.
+// logTo replaces the log of the router.
 func (h *testRouter) logTo(log *zap.Logger) { h.log, h.ratelog = log, ratelog.New(log) }
 
 func source(t *testing.T, name string, down *catalog.Down) catalog.Source {
@@ -275,8 +274,8 @@ func TestListWaitsForUpstreamsThatStart(t *testing.T) {
 	})
 }
 
-// A list does not wait for an upstream of which the caller may see nothing, and the router
-// records which routes were shown before all upstreams had started.
+// A list does not wait for an upstream that is hidden from the caller, and the router records
+// the routes of the lists that it answered before all upstreams had started.
 func TestListWaitsForNothingHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		starting := source(t, "other", &catalog.Down{Reason: "starting", Starting: true})
@@ -355,7 +354,7 @@ func TestListWaitsForNothingHidden(t *testing.T) {
 	})
 }
 
-// A call waits for the upstream that may have its name, not for another one that
+// A call waits for the upstream that may have its name, but not for another upstream that
 // hangs in its first attempt.
 func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
 	starting := &catalog.Down{Reason: "starting", Starting: true}
@@ -364,7 +363,7 @@ func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		swaps [][]catalog.Source // one after the other, while the call waits
-		late  bool               // then the time to start is over
+		late  bool               // the startup wait is over
 		want  string             // in the error
 	}{
 		{"the upstream starts", [][]catalog.Source{{source(t, "other", starting), filesSource(t)}}, false, ""},
@@ -431,7 +430,7 @@ func TestDownUpstreamIsNamed(t *testing.T) {
 func TestCallKeepsItsTable(t *testing.T) {
 	var h *testRouter
 	up := &fakeUpstream{answer: func(context.Context, *call.Call) (call.Result, error) {
-		h.Swap(h.routes(nil)) // the upstream goes away while it answers
+		h.Swap(h.routes(nil)) // the upstream disappears during the call
 		return call.Result{Raw: wire.Raw(`{"content":[{"type":"resource_link","uri":"file:///a","name":"a"}]}`)}, nil
 	}}
 	h = newTestRouter(t, up, filesSource(t))
@@ -442,7 +441,7 @@ func TestCallKeepsItsTable(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	h := newTestRouter(t, answers(`{}`), filesSource(t)) // not settled: describing never waits
+	h := newTestRouter(t, answers(`{}`), filesSource(t)) // without the end of startup: descriptions never wait
 	res, err := h.Handle(t.Context(), newCall("server/discover", `{}`, &recorder{}))
 	if err != nil {
 		t.Fatal(err)
@@ -508,8 +507,8 @@ func TestEveryCallIsCountedAndLogged(t *testing.T) {
 	}
 }
 
-// The log distinguishes a tool that failed from one that did not, which the metrics do not,
-// and has the decisions about absent names. It does not mention URIs that no list has.
+// The log distinguishes failed tools from others, unlike the metrics, and has the decisions
+// about absent names. It does not mention unlisted URIs.
 func TestLogOfACall(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	h := newTestRouter(t, answers(`{"content":[],"isError":true}`), filesSource(t))
@@ -522,7 +521,7 @@ func TestLogOfACall(t *testing.T) {
 		{"resources/read", `{"uri":"nobody+x:?token=geheim"}`, "", "unknown", "refused"},
 		{"tools/list", `{}`, "", "", "ok"},
 	} {
-		_, _ = h.Handle(t.Context(), newCall(tt.method, tt.params, &recorder{})) // how it ended is in the log
+		_, _ = h.Handle(t.Context(), newCall(tt.method, tt.params, &recorder{})) // the log has the outcome
 		lines := logs.FilterMessage("call").All()
 		logs.TakeAll()
 		if len(lines) != 1 {
@@ -551,7 +550,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// benchRouter is a router in front of a tool that answers with 1 KiB of text.
+// benchRouter returns a router with a tool that answers with 1 KiB of text.
 func benchRouter(t testing.TB) (*testRouter, *call.Call) {
 	t.Helper()
 	h := &testRouter{files: answers(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 1024) + `"}]}`), settled: make(chan struct{})}

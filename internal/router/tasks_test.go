@@ -91,7 +91,7 @@ func ask(t *testing.T, r *Router, revision wire.Revision, caps, who, method, par
 	return string(res.Raw)
 }
 
-// A modern client that carries tasks gets a public task id, and everything else unchanged.
+// A modern client with support for tasks gets a public task id, and everything else unchanged.
 func TestModernTask(t *testing.T) {
 	const link = `{"content":[{"type":"resource_link","uri":"%sfile:///a","name":"a"}]}`
 	u := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
@@ -121,7 +121,7 @@ func TestModernTask(t *testing.T) {
 	}
 }
 
-// So does a client of 2025-11-25 that asks for a task.
+// A client of 2025-11-25 that asks for a task gets a public task id, too.
 func TestLegacyTask(t *testing.T) {
 	u := &tasksUpstream{revision: wire.Rev20251125, answers: map[string]string{
 		"tools/call":   `{"task":{"taskId":"n1","status":"working"}}`,
@@ -173,12 +173,12 @@ func TestTasksNeedTheExtension(t *testing.T) {
 	}
 }
 
-// If no upstream creates tasks, the methods of tasks are unknown, whatever the client declares.
+// If no upstream creates tasks, the methods of tasks are unknown to all clients.
 func TestWithoutTasksTheirMethodsAreUnknown(t *testing.T) {
 	const unknown = "method %s is not known here: no upstream begins tasks (-32601)"
 	for _, tc := range []struct {
 		capabilities string
-		modern       string // what tasks/get of a modern client comes to
+		modern       string // the result of tasks/get for a modern client
 		legacy       string // and of a legacy one
 	}{
 		{`{"tools":{}}`, unknown, unknown},
@@ -230,7 +230,7 @@ func TestTasksAreDeclared(t *testing.T) {
 	}
 }
 
-// Notifications and asks about a task carry the task id that the client knows.
+// Notifications and questions about a task have the client's task id.
 func TestMessagesOfTasks(t *testing.T) {
 	u := &tasksUpstream{revision: wire.Rev20251125, answers: map[string]string{
 		"tools/call": `{"task":{"taskId":"n1","status":"working"}}`, "tasks/result": `{"content":[]}`,
@@ -272,7 +272,7 @@ func TestMessagesOfTasks(t *testing.T) {
 		t.Errorf("another principal got %s", client.notes[len(want):])
 	}
 
-	// Outside of any call, the client that began the task is notified.
+	// Outside of any call, the client that created the task is notified.
 	key, own, ok := r.TaskStatus("files", "", wire.Raw(`{"taskId":"n1","status":"failed"}`))
 	if !ok || key != "session" || string(own) != `{"taskId":"`+id+`","status":"failed"}` {
 		t.Errorf("told %q %s, %v", key, own, ok)
