@@ -302,7 +302,7 @@ func FuzzFoldedGlobs(f *testing.F) {
 	})
 }
 
-// The cost of a decision about a URI does not depend on its spelling or on earlier decisions.
+// The cost of a decision about a URI is bounded for any spelling.
 func TestCostOfURIs(t *testing.T) {
 	var rules []Rule
 	for range 10 {
@@ -314,7 +314,7 @@ func TestCostOfURIs(t *testing.T) {
 	} {
 		it := resource(uri)
 		if n := testing.AllocsPerRun(10, func() { rights.ForItem(it) }); n > 20 {
-			t.Errorf("%s: judging makes %v allocations", name, n)
+			t.Errorf("%s: a decision makes %v allocations", name, n)
 		}
 	}
 }

@@ -21,9 +21,9 @@ import (
 // routerWithRules returns a router whose policy has these rules and denies by default.
 func routerWithRules(t testing.TB, up *fakeUpstream, src catalog.Source, rules ...policy.Rule) *testRouter {
 	t.Helper()
-	h := &testRouter{files: up, settled: make(chan struct{})}
-	close(h.settled)
-	h.Router = New(Options{Started: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
+	h := &testRouter{files: up, started: make(chan struct{})}
+	close(h.started)
+	h.Router = New(Options{Started: h.started, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
 		Table:     catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Rules: rules})}, []catalog.Source{src}),
 		Upstreams: map[string]Upstream{"files": up},
 	})

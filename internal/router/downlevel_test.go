@@ -54,7 +54,7 @@ mcp_gateway_downlevelled_total{kind="resource_link"} 1
 	for _, tt := range tests {
 		t.Run(string(tt.revision), func(t *testing.T) {
 			h := newTestRouter(t, up, src)
-			close(h.settled)
+			close(h.started)
 			client := &recorder{}
 			ask := func(method, params string) string {
 				c := newCall(method, params, client)

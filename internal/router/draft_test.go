@@ -33,7 +33,7 @@ func draftRouter(t *testing.T, enrich bool, answer func(method, params string) (
 		Table:     catalog.Build(catalog.Options{Policy: p, Enrich: enrich}, []catalog.Source{src}),
 		Upstreams: map[string]Upstream{"files": files},
 	})
-	close(h.settled)
+	close(h.started)
 	return h, &sent
 }
 

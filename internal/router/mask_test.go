@@ -104,9 +104,9 @@ func dialectRouter(t *testing.T, d dialect, p *policy.Policy) (*Router, *dialect
 	}
 	src.Items[call.Template] = []wire.Raw{wire.Raw(`{"name":"any","uriTemplate":"file:///{+path}"}`)}
 	u := &dialectUpstream{dialect: d, has: []string{"file:///a", "file:///pub/b", "file:///unlisted", "file:///secret/listed", "file:///secret/unlisted"}}
-	settled := make(chan struct{})
-	close(settled)
-	return New(Options{Started: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
+	started := make(chan struct{})
+	close(started)
+	return New(Options{Started: started, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
 		Table:     catalog.Build(catalog.Options{Policy: p, Enrich: true}, []catalog.Source{src}),
 		Upstreams: map[string]Upstream{"files": u}, Subscribers: map[string]Subscriber{"files": u},
 	}), u

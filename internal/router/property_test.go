@@ -56,9 +56,9 @@ func worldRouter(t *testing.T, p *policy.Policy, keepItem func(worldItem) bool, 
 		routes.Upstreams[name], routes.Subscribers[name] = ups[name], ups[name]
 	}
 	routes.Table = catalog.Build(catalog.Options{Policy: p, PageItems: 1}, sources)
-	settled := make(chan struct{})
-	close(settled)
-	return New(Options{Started: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, routes), ups
+	started := make(chan struct{})
+	close(started)
+	return New(Options{Started: started, Logger: zap.NewNop(), Metrics: NewMetrics()}, routes), ups
 }
 
 // useOf returns the request that uses an item.

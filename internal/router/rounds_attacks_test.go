@@ -21,7 +21,7 @@ func TestAttacksOnRelayedStates(t *testing.T) {
 		core, logs := observer.New(zap.WarnLevel)
 		h := newTestRouter(t, modern(func(*call.Call) string { return firstRound }), filesSource(t))
 		h.logTo(zap.New(core))
-		close(h.settled)
+		close(h.started)
 		res, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"files__read","arguments":{"n":1}}`, &recorder{}))
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestUnexpectedQuestionsAreRefused(t *testing.T) {
 				return strings.Replace(firstRound, `{`, `{"completion":{"values":[]},"resource":{"uri":"file:///a","name":"a"},`, 1)
 			})
 			h := newTestRouter(t, up, filesSource(t))
-			close(h.settled)
+			close(h.started)
 			c := callOf(revision, allCaps, params, &recorder{})
 			c.Method = method
 			res, err := h.Handle(t.Context(), c)

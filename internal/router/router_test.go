@@ -62,7 +62,7 @@ func (r *recorder) Ask(_ context.Context, method string, params wire.Raw) (wire.
 type testRouter struct {
 	*Router
 	files   *fakeUpstream
-	settled chan struct{}
+	started chan struct{}
 }
 
 // logTo replaces the log of the router.
@@ -94,8 +94,8 @@ func filesSource(t *testing.T) catalog.Source {
 
 func newTestRouter(t *testing.T, files *fakeUpstream, sources ...catalog.Source) *testRouter {
 	t.Helper()
-	h := &testRouter{files: files, settled: make(chan struct{})}
-	h.Router = New(Options{Started: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, h.routes(sources))
+	h := &testRouter{files: files, started: make(chan struct{})}
+	h.Router = New(Options{Started: h.started, Logger: zap.NewNop(), Metrics: NewMetrics()}, h.routes(sources))
 	return h
 }
 
@@ -221,7 +221,7 @@ func TestAbsentItems(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newTestRouter(t, answers(`{}`), filesSource(t))
-			close(h.settled)
+			close(h.started)
 			c := newCall(tt.method, tt.params, &recorder{})
 			if tt.client != nil {
 				c.Client = tt.client
@@ -240,7 +240,7 @@ func TestAbsentItems(t *testing.T) {
 
 func TestRefusedAndAbsentLookTheSame(t *testing.T) {
 	h := newTestRouter(t, answers(`{}`), filesSource(t))
-	close(h.settled)
+	close(h.started)
 	_, refused := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__remove"}`, &recorder{}))
 	_, absent := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__rEmove"}`, &recorder{}))
 	if a, b := refused.Error(), strings.Replace(absent.Error(), "rEmove", "remove", 1); a != b {
@@ -267,7 +267,7 @@ func TestListWaitsForUpstreamsThatStart(t *testing.T) {
 		default:
 		}
 		h.Swap(h.routes([]catalog.Source{filesSource(t)}))
-		close(h.settled)
+		close(h.started)
 		if list := <-got; !strings.Contains(list, `"files__read"`) {
 			t.Errorf("list is %s, want files__read in it", list)
 		}
@@ -325,7 +325,7 @@ func TestListWaitsForNothingHidden(t *testing.T) {
 		one := swap(filesSource(t), starting)
 		synctest.Wait()
 		if len(first) == 0 || len(children) == 0 {
-			close(h.settled)
+			close(h.started)
 			t.Fatal("ann waits for an upstream that she may not see")
 		}
 		if list := <-first; !strings.Contains(list, `"files__read"`) || strings.Contains(list, "other") {
@@ -344,7 +344,7 @@ func TestListWaitsForNothingHidden(t *testing.T) {
 		swap(filesSource(t), starting)
 		<-ask(ann, "tools/list", `{}`)
 		shown("the third routes were announced", two)
-		close(h.settled)
+		close(h.started)
 		if list := <-waits; !strings.Contains(list, `"mcpgateway/unavailable":[{"upstream":"other"`) {
 			t.Errorf("bob gets %s", list)
 		}
@@ -367,9 +367,9 @@ func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
 		want  string             // in the error
 	}{
 		{"the upstream starts", [][]catalog.Source{{source(t, "other", starting), filesSource(t)}}, false, ""},
-		{"another comes up before", [][]catalog.Source{{source(t, "other", nil), source(t, "files", starting)}, {source(t, "other", nil), filesSource(t)}}, false, ""},
+		{"another upstream starts first", [][]catalog.Source{{source(t, "other", nil), source(t, "files", starting)}, {source(t, "other", nil), filesSource(t)}}, false, ""},
 		{"the upstream fails", [][]catalog.Source{{source(t, "other", starting), source(t, "files", failed)}}, false, refused + "cannot start"},
-		{"another fails, and time is over", [][]catalog.Source{{source(t, "other", failed), source(t, "files", starting)}}, true, refused + "starting"},
+		{"another upstream fails, and the startup wait is over", [][]catalog.Source{{source(t, "other", failed), source(t, "files", starting)}}, true, refused + "starting"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -388,11 +388,11 @@ func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
 				}
 				if test.late {
 					synctest.Wait()
-					close(h.settled)
+					close(h.started)
 				}
 				synctest.Wait()
 				if len(got) == 0 {
-					close(h.settled)
+					close(h.started)
 					t.Fatalf("the call still waits; after all upstreams have started the answer is %v", <-got)
 				}
 				if err := <-got; test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
@@ -415,7 +415,7 @@ func TestWaitingEndsWithTheCall(t *testing.T) {
 func TestDownUpstreamIsNamed(t *testing.T) {
 	since := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	h := newTestRouter(t, answers(`{}`), source(t, "files", &catalog.Down{Since: since, Reason: "connection refused"}))
-	close(h.settled)
+	close(h.started)
 	_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
 	var rpc *wire.Error
 	if !errors.As(err, &rpc) {
@@ -471,7 +471,7 @@ func TestEveryCallIsCountedAndLogged(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	h := newTestRouter(t, answers(`{"content":[]}`), filesSource(t))
 	h.logTo(zap.New(core))
-	close(h.settled)
+	close(h.started)
 	secret := `{"name":"files__read","arguments":{"password":"hunter2"}}`
 	if _, err := h.Handle(t.Context(), newCall("tools/call", secret, &recorder{})); err != nil {
 		t.Fatal(err)
@@ -513,7 +513,7 @@ func TestLogOfACall(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	h := newTestRouter(t, answers(`{"content":[],"isError":true}`), filesSource(t))
 	h.logTo(zap.New(core))
-	close(h.settled)
+	close(h.started)
 	for _, tt := range []struct{ method, params, item, rule, outcome string }{
 		{"tools/call", `{"name":"files__read"}`, "files__read", "default", "tool_error"},
 		{"tools/call", `{"name":"files__gone"}`, "files__gone", "unknown", "refused"},
@@ -553,14 +553,14 @@ func TestSchema(t *testing.T) {
 // benchRouter returns a router with a tool that answers with 1 KiB of text.
 func benchRouter(t testing.TB) (*testRouter, *call.Call) {
 	t.Helper()
-	h := &testRouter{files: answers(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 1024) + `"}]}`), settled: make(chan struct{})}
+	h := &testRouter{files: answers(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 1024) + `"}]}`), started: make(chan struct{})}
 	space, err := namespace.New("files", "files", "__")
 	if err != nil {
 		t.Fatal(err)
 	}
 	src := catalog.Source{Naming: space}
 	src.Items[call.Tool] = []wire.Raw{wire.Raw(`{"name":"read","inputSchema":{"type":"object"}}`)}
-	h.Router = New(Options{Started: h.settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, h.routes([]catalog.Source{src}))
+	h.Router = New(Options{Started: h.started, Logger: zap.NewNop(), Metrics: NewMetrics()}, h.routes([]catalog.Source{src}))
 	return h, newCall("tools/call", `{"name":"files__read","arguments":{"path":"/a"}}`, &recorder{})
 }
 

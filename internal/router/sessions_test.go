@@ -49,10 +49,10 @@ func sessionsHouse(t *testing.T) (*Router, *manySessions) {
 	src := filesSource(t)
 	src.Capabilities = wire.Raw(`{"tools":{},"resources":{"subscribe":true},"tasks":{"requests":{"tools":{"call":{}}}}}`)
 	src.Items[call.Tool] = append(src.Items[call.Tool], wire.Raw(taskTool))
-	settled := make(chan struct{})
-	close(settled)
+	started := make(chan struct{})
+	close(started)
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"files": {}}})
-	return New(Options{Started: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
+	return New(Options{Started: started, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
 		Table:     catalog.Build(catalog.Options{Policy: p}, []catalog.Source{src}),
 		Upstreams: map[string]Upstream{"files": u}, Subscribers: map[string]Subscriber{"files": u},
 	}), u

@@ -57,10 +57,10 @@ func subscriptionsForTest(t *testing.T) (*Subscriptions, *fakeSubscriber) {
 		Default:   policy.Allow,
 		Upstreams: map[string]policy.Upstream{"files": {Resources: policy.Globs{Deny: []string{"*secret*"}}}},
 	})
-	settled := make(chan struct{})
-	close(settled)
+	started := make(chan struct{})
+	close(started)
 	u := &fakeSubscriber{counts: map[string]int{}}
-	r := New(Options{Started: settled, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
+	r := New(Options{Started: started, Logger: zap.NewNop(), Metrics: NewMetrics()}, &Routes{
 		Table:       catalog.Build(catalog.Options{Policy: p}, []catalog.Source{listing(t, listedURIs...), source(t, "mute", nil)}),
 		Upstreams:   map[string]Upstream{"files": u, "mute": u},
 		Subscribers: map[string]Subscriber{"files": u},

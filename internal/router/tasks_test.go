@@ -214,7 +214,7 @@ func TestTasksAreDeclared(t *testing.T) {
 		{"2025-11-25, tasks of the other era", modernTasks, wire.Rev20251125, "", `{}`},
 		{"2025-11-25, none", `{"tools":{}}`, wire.Rev20251125, "", ""},
 		{"older", legacyTasks, wire.Rev20250618, "", ""},
-		{"modern, tasks of its own", modernTasks, wire.Rev20260728, "", `{"io.modelcontextprotocol/tasks":{}}`},
+		{"modern, tasks of the same era", modernTasks, wire.Rev20260728, "", `{"io.modelcontextprotocol/tasks":{}}`},
 		{"modern, tasks of the other era", legacyTasks, wire.Rev20260728, "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
