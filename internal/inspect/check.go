@@ -59,7 +59,7 @@ const (
 // of an item. The members that are set depend on the subject.
 type Finding struct {
 	Severity string `json:"severity"`
-	// What is configuration, idle (a glob matches nothing), unreachable, degraded, the
+	// What holds configuration, idle (a glob matches nothing), unreachable, degraded, the
 	// problem of an item (quarantined, clash, …), or the outcome of a probe (error, lost,
 	// timeout, refused).
 	What     string `json:"what"`
