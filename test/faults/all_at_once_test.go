@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/test/internal/observe"
 	"mcpgateway/test/internal/raw"
 	"mcpgateway/test/internal/rig"
 )
@@ -72,10 +73,10 @@ func TestAllAtOnce(t *testing.T) {
 	legacy, modern := client(t, g, raw.Legacy), client(t, g, raw.Modern)
 	clients := map[string]*raw.Client{"legacy": legacy, "modern": modern}
 	polltest.UntilNil(t, "all that come up have, and the others have tried", func() error {
-		got, err := list(bounded(t), legacy)
+		got, err := observe.List(bounded(t), legacy)
 		for name, want := range down {
-			if err == nil && (len(got.unavailable) > len(down) || !strings.Contains(got.unavailable[name], want)) {
-				err = fmt.Errorf("unavailable: %v", got.unavailable)
+			if err == nil && (len(got.Unavailable) > len(down) || !strings.Contains(got.Unavailable[name], want)) {
+				err = fmt.Errorf("unavailable: %v", got.Unavailable)
 			}
 		}
 		return err
@@ -114,7 +115,7 @@ func TestAllAtOnce(t *testing.T) {
 	if n := others(); n < 20 {
 		t.Errorf("the working upstreams were used only %d times meanwhile", n)
 	}
-	_, metrics, err := admin(g, "/metrics")
+	_, metrics, err := observe.Admin(g, "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,21 +154,21 @@ func busy(t *testing.T, g *rig.Gateway) (stop func() int64) {
 }
 
 func checkLists(t *testing.T, c *raw.Client) {
-	got, err := list(bounded(t), c)
+	got, err := observe.List(bounded(t), c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range down {
-		reason, ok := got.unavailable[name]
+		reason, ok := got.Unavailable[name]
 		if !ok || !strings.Contains(reason, want) {
 			t.Errorf("%s is unavailable with the reason %q, want %q", name, reason, want)
 		}
 		checkNoLeak(t, "the list, of "+name, reason)
 	}
-	if len(got.unavailable) != len(down) {
-		t.Errorf("unavailable: %v, want %v", got.unavailable, slices.Sorted(maps.Keys(down)))
+	if len(got.Unavailable) != len(down) {
+		t.Errorf("unavailable: %v, want %v", got.Unavailable, slices.Sorted(maps.Keys(down)))
 	}
-	many := got.of("crowd")
+	many := got.Of("crowd")
 	if len(many) != crowdTools {
 		t.Fatalf("%d tools of the crowd, want %d", len(many), crowdTools)
 	}
@@ -179,7 +180,7 @@ func checkLists(t *testing.T, c *raw.Client) {
 	for name, want := range map[string][]string{
 		"good": {"echo"}, "good-http": {"echo"}, "noisy": {"echo", "huge", "merged", "utf8"}, "liar": {"echo", "lie"}, "dies": {"echo", "die", "once"},
 	} {
-		if tools := got.of(name); !slices.Equal(tools, want) {
+		if tools := got.Of(name); !slices.Equal(tools, want) {
 			t.Errorf("tools of %s are %q, want %q", name, tools, want)
 		}
 	}
@@ -271,7 +272,7 @@ func changes(t *testing.T, c *raw.Client) <-chan string {
 
 // await waits until a notification has announced a change of the tools and the list then satisfies wanted. Changes of other upstreams
 // arrive on the same stream.
-func await(t *testing.T, c *raw.Client, methods <-chan string, wanted func(listed) error) {
+func await(t *testing.T, c *raw.Client, methods <-chan string, wanted func(observe.Listed) error) {
 	t.Helper()
 	deadline := time.After(within)
 	err := errors.New("no notification of a change")
@@ -284,8 +285,8 @@ func await(t *testing.T, c *raw.Client, methods <-chan string, wanted func(liste
 			if method != "notifications/tools/list_changed" {
 				continue
 			}
-			var got listed
-			if got, err = list(bounded(t), c); err == nil {
+			var got observe.Listed
+			if got, err = observe.List(bounded(t), c); err == nil {
 				err = wanted(got)
 			}
 			if err == nil {
@@ -298,10 +299,10 @@ func await(t *testing.T, c *raw.Client, methods <-chan string, wanted func(liste
 }
 
 // present requires that the list contains a tool of an upstream and does not report the upstream as unavailable.
-func present(upstream, tool string) func(listed) error {
-	return func(got listed) error {
-		if reason, missing := got.unavailable[upstream]; missing || !slices.Contains(got.of(upstream), tool) {
-			return fmt.Errorf("the list has %q of %s, unavailable with the reason %q; want %s", got.of(upstream), upstream, reason, tool)
+func present(upstream, tool string) func(observe.Listed) error {
+	return func(got observe.Listed) error {
+		if reason, missing := got.Unavailable[upstream]; missing || !slices.Contains(got.Of(upstream), tool) {
+			return fmt.Errorf("the list has %q of %s, unavailable with the reason %q; want %s", got.Of(upstream), upstream, reason, tool)
 		}
 		return nil
 	}
@@ -410,10 +411,10 @@ func checkOutage(t *testing.T, g *rig.Gateway, u *upstreams, c *raw.Client) {
 	checkFailure(t, err, name, "cannot", true)
 	checkUp(t, g, name, 0)
 	checkReady(t, g, 503)
-	await(t, c, methods, func(got listed) error {
-		checkNoLeak(t, "the list", got.unavailable[name])
-		if got.unavailable[name] == "" || len(got.of(name)) != 0 {
-			return fmt.Errorf("the list reports %s as unavailable with the reason %q, and has %q of it", name, got.unavailable[name], got.of(name))
+	await(t, c, methods, func(got observe.Listed) error {
+		checkNoLeak(t, "the list", got.Unavailable[name])
+		if got.Unavailable[name] == "" || len(got.Of(name)) != 0 {
+			return fmt.Errorf("the list reports %s as unavailable with the reason %q, and has %q of it", name, got.Unavailable[name], got.Of(name))
 		}
 		return nil
 	})

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mcpgateway/test/internal/observe"
 	"mcpgateway/test/internal/raw"
 	"mcpgateway/test/internal/rig"
 )
@@ -123,7 +124,7 @@ func TestAuditThatCannotBeWritten(t *testing.T) {
 		}
 		checkNoLeak(t, "the error", err.Error())
 	}
-	if n, err := metric(g, "mcp_gateway_audit_failures_total"); err != nil || n != 2 {
+	if n, err := observe.Metric(g, "mcp_gateway_audit_failures_total"); err != nil || n != 2 {
 		t.Errorf("%v failures, %v; want 2", n, err)
 	}
 	if err := os.Remove(file); err != nil {

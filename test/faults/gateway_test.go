@@ -1,13 +1,10 @@
 package faults
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +15,7 @@ import (
 
 	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/netns"
+	"mcpgateway/test/internal/observe"
 	"mcpgateway/test/internal/process"
 	"mcpgateway/test/internal/raw"
 	"mcpgateway/test/internal/rig"
@@ -155,57 +153,6 @@ func echo(ctx context.Context, c *raw.Client, upstream string) (pid int, err err
 	return pid, nil
 }
 
-// listed is a merged list of tools: all pages.
-type listed struct {
-	tools       []string
-	unavailable map[string]string // reason by upstream, the same on every page
-}
-
-func list(ctx context.Context, c *raw.Client) (listed, error) {
-	var out listed
-	for params := `{}`; ; {
-		m, err := c.Call(ctx, "tools/list", params)
-		if err != nil {
-			return out, err
-		}
-		var page struct {
-			Tools []struct{ Name string }
-			Next  string `json:"nextCursor"`
-			Meta  struct {
-				Unavailable []struct{ Upstream, Since, Reason string } `json:"mcpgateway/unavailable"`
-			} `json:"_meta"`
-		}
-		if err := json.Unmarshal([]byte(m.Member("result")), &page); err != nil {
-			return out, err
-		}
-		for _, tool := range page.Tools {
-			out.tools = append(out.tools, tool.Name)
-		}
-		out.unavailable = map[string]string{}
-		for _, missing := range page.Meta.Unavailable {
-			if _, err := time.Parse(time.RFC3339, missing.Since); err != nil {
-				return out, fmt.Errorf("%s is unavailable since %q: %w", missing.Upstream, missing.Since, err)
-			}
-			out.unavailable[missing.Upstream] = missing.Reason
-		}
-		if page.Next == "" {
-			return out, nil
-		}
-		params = fmt.Sprintf(`{"cursor":%q}`, page.Next)
-	}
-}
-
-// of returns the tools of one upstream in the order of the list.
-func (l listed) of(upstream string) []string {
-	var out []string
-	for _, tool := range l.tools {
-		if native, ok := strings.CutPrefix(tool, upstream+"__"); ok {
-			out = append(out, native)
-		}
-	}
-	return out
-}
-
 // checkFailure checks the error of a call that an upstream did not answer.
 func checkFailure(t *testing.T, err error, upstream, reason string, retryable bool) {
 	t.Helper()
@@ -243,38 +190,11 @@ func checkNoLeak(t *testing.T, what, text string) {
 	}
 }
 
-// admin requests a page of the admin address.
-func admin(g *rig.Gateway, page string) (status int, body string, err error) {
-	client := http.Client{Timeout: within, Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get(g.Admin + page)
-	if err != nil {
-		return 0, "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(text), err
-}
-
-// metric returns the value of a series in the text format.
-func metric(g *rig.Gateway, series string) (float64, error) {
-	_, body, err := admin(g, "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	lines := bufio.NewScanner(strings.NewReader(body))
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), series+" "); ok {
-			return strconv.ParseFloat(value, 64)
-		}
-	}
-	return 0, fmt.Errorf("no series %s", series)
-}
-
 // checkUp waits until the metric has this value for the upstream.
 func checkUp(t *testing.T, g *rig.Gateway, upstream string, want float64) {
 	t.Helper()
 	polltest.UntilNil(t, "upstream_up", func() error {
-		got, err := metric(g, fmt.Sprintf("mcp_gateway_upstream_up{upstream=%q}", upstream))
+		got, err := observe.Metric(g, fmt.Sprintf("mcp_gateway_upstream_up{upstream=%q}", upstream))
 		if err == nil && got != want {
 			err = fmt.Errorf("%s is %v, want %v", upstream, got, want)
 		}
@@ -286,7 +206,7 @@ func checkUp(t *testing.T, g *rig.Gateway, upstream string, want float64) {
 func checkReady(t *testing.T, g *rig.Gateway, want int) {
 	t.Helper()
 	polltest.UntilNil(t, "readyz", func() error {
-		got, body, err := admin(g, "/readyz")
+		got, body, err := observe.Admin(g, "/readyz")
 		if err == nil && got != want {
 			err = fmt.Errorf("%d %s, want %d", got, body, want)
 		}

@@ -1,70 +1,14 @@
 package faults
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/test/internal/observe"
 	"mcpgateway/test/internal/raw"
 	"mcpgateway/test/internal/rig"
 )
-
-// resources are the resources of a gateway that can leak.
-type resources struct{ goroutines, files, processes int }
-
-func (h resources) within(bound resources) bool {
-	return h.goroutines <= bound.goroutines && h.files <= bound.files && h.processes <= bound.processes
-}
-
-func resourcesOf(g *rig.Gateway) (resources, error) {
-	goroutines, err := metric(g, "go_goroutines")
-	if err != nil {
-		return resources{}, err
-	}
-	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", g.Process.PID()))
-	if err != nil {
-		return resources{}, err
-	}
-	processes, err := descendants(g.Process.PID())
-	return resources{int(goroutines), len(files), len(processes)}, err
-}
-
-// descendants returns the children of a process, their children, and so on.
-func descendants(pid int) ([]int, error) {
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		return nil, err
-	}
-	children := map[int][]int{}
-	for _, file := range files {
-		stat, err := os.ReadFile(file)
-		if err != nil {
-			continue // the process has ended
-		}
-		child, err := strconv.Atoi(strings.Split(file, "/")[2])
-		if err != nil {
-			return nil, err
-		}
-		// The format is: pid (name) state parent …; the name may contain anything.
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		parent, err := strconv.Atoi(fields[1])
-		if err != nil {
-			return nil, err
-		}
-		children[parent] = append(children[parent], child)
-	}
-	var out []int
-	for next := []int{pid}; len(next) > 0; next = next[1:] {
-		out = append(out, children[next[0]]...)
-		next = append(next, children[next[0]]...)
-	}
-	return out, nil
-}
 
 // After bursts of all kinds of failing calls and of restarts, the gateway holds no more resources than after the first burst.
 func TestNothingLeaks(t *testing.T) {
@@ -87,18 +31,12 @@ func TestNothingLeaks(t *testing.T) {
 	g := u.gateway(nil)
 
 	burst(t, g, u)
-	base := settled(t, g)
+	base := observe.Settled(t, g)
 	t.Logf("after the first burst: %+v", base)
 	for range 3 {
 		burst(t, g, u)
 	}
-	polltest.UntilNil(t, "the return to the base line", func() error {
-		now, err := resourcesOf(g)
-		if err == nil && !now.within(base) {
-			err = fmt.Errorf("%+v, want no more than %+v", now, base)
-		}
-		return err
-	})
+	observe.CheckReturn(t, g, base)
 }
 
 // burst makes every failure many times, concurrently, opens and closes sessions and streams, and restarts all servers that can restart.
@@ -143,33 +81,4 @@ func burst(t *testing.T, g *rig.Gateway, u *upstreams) {
 var faults = map[string][]string{
 	"dies": {"die"}, "noisy": {"huge", "merged", "utf8"}, "liar": {"lie"}, "liar-http": {"lie"}, "broken": {"broken"}, "broken-http": {"broken"},
 	"cutter": {"cut", "cut-stream"}, "slow": {"sleep"}, "slow-http": {"sleep"},
-}
-
-// settled waits until the gateway's resources no longer change, and returns the maximum of that time. Each measurement opens a connection, and the
-// gateway may not have noticed the end of the previous one: the slack allows for that.
-func settled(t *testing.T, g *rig.Gateway) resources {
-	t.Helper()
-	const samples, slack = 20, 4
-	var least, most resources
-	same := 0
-	polltest.UntilNil(t, "a state that lasts", func() error {
-		now, err := resourcesOf(g)
-		if err != nil {
-			return err
-		}
-		if same == 0 {
-			least, most = now, now
-		}
-		least = resources{min(least.goroutines, now.goroutines), min(least.files, now.files), min(least.processes, now.processes)}
-		most = resources{max(most.goroutines, now.goroutines), max(most.files, now.files), max(most.processes, now.processes)}
-		if most.goroutines-least.goroutines > slack || most.files-least.files > slack || most.processes != least.processes {
-			same = 0
-			return fmt.Errorf("between %+v and %+v", least, most)
-		}
-		if same++; same < samples {
-			return fmt.Errorf("%+v", now)
-		}
-		return nil
-	})
-	return most
 }

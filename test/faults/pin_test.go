@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/test/internal/observe"
 	"mcpgateway/test/internal/process"
 	"mcpgateway/test/internal/raw"
 	"mcpgateway/test/internal/rig"
@@ -42,8 +43,8 @@ func TestPinnedTools(t *testing.T) {
 	listed := func(want bool) {
 		t.Helper()
 		polltest.UntilNil(t, "the list", func() error {
-			l, err := list(bounded(t), c)
-			if err == nil && (slices.Contains(l.tools, "shifty__echo") != want || !slices.Contains(l.tools, "good__echo")) {
+			l, err := observe.List(bounded(t), c)
+			if err == nil && (slices.Contains(l.Tools, "shifty__echo") != want || !slices.Contains(l.Tools, "good__echo")) {
 				err = fmt.Errorf("%v", l)
 			}
 			return err
@@ -53,7 +54,7 @@ func TestPinnedTools(t *testing.T) {
 	if _, err := echo(bounded(t), c, "shifty"); err == nil || !strings.Contains(err.Error(), "unknown tool") {
 		t.Errorf("a call of a withheld tool: %v", err)
 	}
-	if n, err := metric(g, `mcp_gateway_pinned_changes_total{upstream="shifty"}`); err != nil || n != 1 {
+	if n, err := observe.Metric(g, `mcp_gateway_pinned_changes_total{upstream="shifty"}`); err != nil || n != 1 {
 		t.Errorf("%v changes, %v; want 1", n, err)
 	}
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/test/internal/observe"
 	"mcpgateway/test/internal/raw"
 	"mcpgateway/test/internal/rig"
 )
@@ -150,7 +151,7 @@ func hold(t *testing.T, g *rig.Gateway, c *raw.Client, calls int) <-chan error {
 		}()
 	}
 	polltest.UntilNil(t, "the calls in flight", func() error {
-		got, err := metric(g, `mcp_gateway_inflight_requests{upstream="parked"}`)
+		got, err := observe.Metric(g, `mcp_gateway_inflight_requests{upstream="parked"}`)
 		if err == nil && int(got) != calls {
 			err = fmt.Errorf("%v, want %d", got, calls)
 		}
