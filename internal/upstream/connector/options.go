@@ -26,7 +26,12 @@ type Options struct {
 	// limit of calls, and the facts about tools unless this one gathers lists itself.
 	Beside *Connector
 
-	Limits Limits
+	Limits   Limits
+	Lifetime Lifetime // at the start; see [Connector.SetLifetime]
+	// Remembered is what was known of the upstream in an earlier run, nil if nothing was.
+	// Only the fields of the last conversation count.
+	Remembered  *Snapshot
+	GatherSlots GatherSlots // shared with other upstreams; nil: no bound
 	// Serialize runs one call at a time, so that a request of the server outside the
 	// streams of calls can belong to only one call.
 	Serialize bool
@@ -59,7 +64,7 @@ type Role uint8
 
 const (
 	// GathersCatalog is the role of the connector that gathers the lists, and determines
-	// the state of the upstream. It connects at once.
+	// the state of the upstream. Its Lifetime says when it connects.
 	GathersCatalog Role = iota
 	// GathersLists is the role of a connector that connects at once and gathers lists
 	// which differ from those of the catalog.
