@@ -26,26 +26,26 @@ type heldTasks struct {
 
 // observe takes in the answer to a call. It reports whether a task is held no longer.
 func (h *heldTasks) observe(c *call.Call, res call.Result, now time.Time) (released bool) {
-	switch c.Method {
-	case wire.MethodToolsCall:
+	m := wire.MethodOf(c.Method)
+	if m.Shape == wire.ShapeToolResult {
+		if m.Kind == wire.KindTask {
+			return h.release(taskID(c)) // the result was fetched
+		}
 		if task, ok := createdTask(c, res); ok {
 			h.hold(task.Get("taskId").Str(), task, now)
 		}
-	case wire.MethodTasksResult:
+		return false
+	}
+	if m.Kind != wire.KindTask {
+		return false
+	}
+	task := wire.ValueOf(res.Raw)
+	switch status := task.Get("status").Str(); {
+	case status == "failed" || status == "cancelled",
+		status == "completed" && res.Revision.Era() == wire.EraModern: // with its result
 		return h.release(taskID(c))
-	case wire.MethodTasksGet, wire.MethodTasksCancel:
-		task := wire.ValueOf(res.Raw)
-		switch task.Get("status").Str() {
-		case "failed", "cancelled":
-			return h.release(taskID(c))
-		case "completed":
-			if res.Revision.Era() == wire.EraModern { // with its result
-				return h.release(taskID(c))
-			}
-		case "":
-		default:
-			h.hold(taskID(c), task, now)
-		}
+	case status != "":
+		h.hold(taskID(c), task, now)
 	}
 	return false
 }
