@@ -51,7 +51,7 @@ type Connector struct {
 // New returns a connector that does nothing before [Connector.Run].
 func New(o Options) *Connector {
 	c := &Connector{o: o.withDefaults(), changed: make(chan struct{}), signals: newSignals()}
-	c.lifetime.Store(&o.Lifetime)
+	c.lifetime.Store(&o.Start.Lifetime)
 	c.usage.begun, c.usage.changed = make(chan struct{}, 1), make(chan struct{}, 1)
 	if o.Beside != nil && !c.gathersLists() {
 		c.tools = o.Beside.tools
@@ -70,8 +70,8 @@ func New(o Options) *Connector {
 	c.measure()
 	c.state.subscriptions = make(map[string]*resourceSubscription)
 	c.state.snapshot = Snapshot{Name: o.Name, State: Connecting, Since: time.Now()}
-	if o.Remembered != nil {
-		c.remember(o.Remembered)
+	if known := o.Start.Remembered; known != nil {
+		c.remember(known)
 	}
 	first := c.state.snapshot
 	c.published.Store(&first)
@@ -106,7 +106,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	}
 	defer c.releaseGatherSlot()
 	var pause protocol.Backoff
-	for o := (opening{known: c.o.Remembered != nil}); ; {
+	for o := (opening{known: c.o.Start.Remembered != nil}); ; {
 		rested, ok := c.awaitNeed(ctx, o)
 		if !ok {
 			return nil
@@ -129,9 +129,8 @@ func (c *Connector) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		shot := c.Snapshot()
-		o.known, o.unused = !failed && shot.Up(), err == errUnused
-		if o.unused {
+		o.unused = err == errUnused
+		if o.known = o.unused || !failed && c.Snapshot().State == Ready; o.unused {
 			continue
 		}
 		c.down(err, failed)
