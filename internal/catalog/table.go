@@ -12,8 +12,7 @@ import (
 	"mcpgateway/internal/toolschema"
 )
 
-// Table is the merged catalog of all upstreams. It is immutable, except that it keeps views and
-// encoded pages.
+// Table is the merged catalog of all upstreams. It is immutable, except that it keeps views.
 type Table struct {
 	opts     Options
 	parts    []*Part
@@ -26,7 +25,6 @@ type Table struct {
 	patterns []pattern
 	findings []Finding
 
-	pages keptPages
 	views viewCache
 	sole  atomic.Pointer[View] // if all callers have the same rights
 
@@ -72,19 +70,7 @@ func Build(opts Options, sources []Source) *Table {
 		b.publish(kind)
 	}
 	b.finish()
-	t.pages.limit = max(leastKeptPages, keptPerByte*t.size())
 	return t
-}
-
-// size returns the bytes of all items.
-func (t *Table) size() int {
-	n := 0
-	for _, entries := range t.entries {
-		for _, e := range entries {
-			n += len(e.Raw)
-		}
-	}
-	return n
 }
 
 // sanitizeInstructions sanitizes the instructions of a part by its rules.
