@@ -23,7 +23,8 @@ var mayImport = map[string]struct {
 	reason string
 }{
 	"wire":       {nil, "everything leans on wire, so it leans on nothing of ours"},
-	"call":       {[]string{"wire"}, "the inner shape is a leaf: what it imported, everyone would"},
+	"gzipped":    {nil, "bytes are compressed without regard to their meaning"},
+	"call":       {[]string{"wire", "gzipped"}, "the inner shape is nearly a leaf: what it imports, everyone does"},
 	"namespace":  {[]string{"wire", "call"}, "naming is pure: no table, no policy, no transport"},
 	"canonical":  {nil, "the spelling of a URI does not depend on who may read it"},
 	"glob":       {nil, "policy and configuration share globs, and know nothing of each other"},
@@ -35,12 +36,12 @@ var mayImport = map[string]struct {
 	"downlevel":  {[]string{"wire", "call", "content"}, "the older form of a result depends on the client's revision alone"},
 	"enrich":     {[]string{"wire", "content"}, "metadata is passed in as a function, so that the catalog can import the package"},
 	"conform":    {[]string{"wire", "call", "namespace", "content", "toolschema", "sanitize"}, "checks look at one result or item, never at the catalog or a transport"},
-	"catalog":    {[]string{"wire", "call", "canonical", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel"}, "the table is built from names and decisions, not from connectors"},
+	"catalog":    {[]string{"wire", "call", "gzipped", "canonical", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel"}, "the table is built from names and decisions, not from connectors"},
 	"consent":    {[]string{"wire", "call", "plaintext"}, "what a user is shown depends on the call alone"},
 	"bridge":     {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
 	"router":     {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel", "bridge", "consent", "fairshare", "ratelog"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
 
-	"frontend":         {[]string{"wire", "call", "bridge", "origin", "ratelog", "fairshare", "frontend/park", "frontend/session", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},
+	"frontend":         {[]string{"wire", "call", "gzipped", "bridge", "origin", "ratelog", "fairshare", "frontend/park", "frontend/session", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},
 	"frontend/park":    {[]string{"wire", "call", "bridge", "consent", "fairshare", "ratelog"}, "a parked call is continued without regard to who carries its requests"},
 	"frontend/session": {[]string{"wire", "call", "fairshare", "frontend/stream"}, "a session is state of a client, without regard to how its messages travel"},
 	"frontend/stream":  {[]string{"wire", "fairshare"}, "a stream carries messages without regard to who sends them"},
@@ -91,7 +92,7 @@ var leaves = []string{"glob", "plaintext"}
 
 // pure packages have no input and output: they can be tested and reasoned about
 // without a network, a clock or a log.
-var pure = []string{"wire", "call", "canonical", "glob", "plaintext", "namespace", "policy", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "bridge", "consent"}
+var pure = []string{"wire", "gzipped", "call", "canonical", "glob", "plaintext", "namespace", "policy", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "bridge", "consent"}
 
 var notInPure = []string{"net/http", "net", "os", "os/exec", "log", "log/slog", "go.uber.org/zap", "github.com/prometheus/client_golang/prometheus"}
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpgateway/internal/gzipped"
 	"mcpgateway/internal/wire"
 )
 
@@ -58,6 +59,15 @@ type Result struct {
 	Revision wire.Revision
 	// Extra contains unknown members of the response's envelope, see wire.Message.
 	Extra string
+	// Page is set if the result is a page of a list that the gateway keeps. The result then has
+	// every member that the revision of the client requires.
+	Page *Page
+}
+
+// Page is what a kept page has in common with other answers. It is immutable.
+type Page struct {
+	Start int           // the bytes of Raw from here on are the same in all answers with Text
+	Text  *gzipped.Text // the compressed form of these bytes and the end of the response
 }
 
 // Refused is an error of a call that has an HTTP status of its own. It unwraps to the

@@ -9,5 +9,5 @@
 // upstream. Nothing between the two depends on the era.
 //
 // A Call is immutable after it was passed on; changes are made to copies. Its context is
-// a [Scope]. The package is pure, and imports wire only.
+// a [Scope]. The package is pure.
 package call

@@ -37,7 +37,7 @@ func (v *View) Children(uri string, rev wire.Revision, cursor string, now time.T
 		children, last = append(children, e), i
 	}
 	class := downlevel.ItemClassOf(rev)
-	return v.encodeItems(call.Resource, class, v.fresh.ttl(now), children, next, nil).raw, known, nil
+	return v.encodeItems(call.Resource, class, v.fresh.ttl(now), children, next, nil).Raw, known, nil
 }
 
 // isBelow reports whether a URI is below another one, and whether directly.

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/downlevel"
+	"mcpgateway/internal/gzipped"
 	"mcpgateway/internal/wire"
 )
 
@@ -26,12 +26,13 @@ const ttlStep = 100 * time.Millisecond
 type page struct {
 	start, end int
 	next       string // the cursor of the next page, "" for the last one
-	kept       [downlevel.ItemClasses]atomic.Pointer[encoded]
+	kept       [downlevel.ItemClasses]keptPage
 }
 
+// encoded is a page as a result. It is immutable.
 type encoded struct {
+	call.Result
 	ttl   int64 // milliseconds
-	raw   wire.Raw
 	tally downlevel.Counts
 }
 
@@ -97,13 +98,13 @@ func (v *View) paginate(kind call.Kind) []*page {
 // changed in its items for the revision. The cursor is "" for the first page. The error is
 // -32602 for a cursor of another list, and -32603 if every upstream is down: an empty list
 // would be wrong.
-func (v *View) Page(kind call.Kind, rev wire.Revision, cursor string, now time.Time) (wire.Raw, downlevel.Counts, *wire.Error) {
+func (v *View) Page(kind call.Kind, rev wire.Revision, cursor string, now time.Time) (call.Result, downlevel.Counts, *wire.Error) {
 	if len(v.parts) > 0 && len(v.unavailable) == len(v.parts) {
-		return nil, downlevel.Counts{}, UnavailableError(v.unavailable)
+		return call.Result{}, downlevel.Counts{}, UnavailableError(v.unavailable)
 	}
 	at, err := v.position(kind, cursor)
 	if err != nil {
-		return nil, downlevel.Counts{}, err
+		return call.Result{}, downlevel.Counts{}, err
 	}
 	i, _ := slices.BinarySearchFunc(v.pages[kind], at, func(p *page, at int) int { return p.end - at - 1 })
 	i = min(i, len(v.pages[kind])-1) // the cursor is behind the last item
@@ -115,29 +116,45 @@ func (v *View) Page(kind call.Kind, rev wire.Revision, cursor string, now time.T
 	}
 	if at != p.start {
 		enc := v.encode(kind, class, ttl, at, p)
-		return enc.raw, enc.tally, nil
+		return enc.Result, enc.tally, nil
 	}
-	enc := p.kept[class].Load()
-	if enc == nil || enc.ttl != ttl {
-		enc = p.keep(class, v.encode(kind, class, ttl, at, p))
+	kept := &p.kept[class]
+	enc := kept.load()
+	switch {
+	case enc == nil:
+		enc = v.table.pages.keep(kept, p.shared(v.encode(kind, class, ttl, at, p)))
+	case enc.ttl != ttl:
+		enc = v.table.pages.keep(kept, enc.withTTL(v.fresh, ttl))
 	}
-	return enc.raw, enc.tally, nil
+	return enc.Result, enc.tally, nil
 }
 
 // isModern reports whether lists of the class have the envelope of the modern era.
 func isModern(class downlevel.ItemClass) bool { return class == downlevel.ItemsAsListed }
 
-// keep stores and returns an encoding of the whole page, or an equal one of another class.
-func (p *page) keep(class downlevel.ItemClass, enc *encoded) *encoded {
+// shared returns an equal encoding of another class if one is kept, else enc.
+func (p *page) shared(enc *encoded) *encoded {
 	for i := range p.kept {
-		if same := p.kept[i].Load(); same != nil && bytes.Equal(same.raw, enc.raw) {
-			enc = same
-			break
+		if same := p.kept[i].encoded.Load(); same != nil && bytes.Equal(same.Raw, enc.Raw) {
+			return same
 		}
 	}
-	p.kept[class].Store(enc)
 	return enc
 }
+
+// withTTL returns the same page with another time to live. The rest keeps its compressed form.
+func (e *encoded) withTTL(f freshness, ttl int64) *encoded {
+	rest := e.Raw[e.Page.Start:]
+	next := *e
+	next.ttl = ttl
+	next.Raw = f.appendMembers(append(make([]byte, 0, envelopeSize+len(rest)), '{'), ttl)
+	next.Page = &call.Page{Start: len(next.Raw), Text: e.Page.Text}
+	next.Raw = append(next.Raw, rest...)
+	return &next
+}
+
+// envelopeSize is more than the members of modern results for the freshness take.
+const envelopeSize = 128
 
 // encode returns the items of the page from start on as a result.
 func (v *View) encode(kind call.Kind, class downlevel.ItemClass, ttl int64, start int, p *page) *encoded {
@@ -148,7 +165,7 @@ func (v *View) encode(kind call.Kind, class downlevel.ItemClass, ttl int64, star
 // upstreams whose items are missing. The small members come first, so that readers find
 // them without parsing the items.
 func (v *View) encodeItems(kind call.Kind, class downlevel.ItemClass, ttl int64, items []*Entry, next string, lacking []Unavailable) *encoded {
-	size := 512 + 256*len(lacking) + len(v.table.opts.ServerInfo)
+	size := envelopeSize + 384 + 256*len(lacking) + len(v.table.opts.ServerInfo)
 	for _, e := range items {
 		size += len(e.Raw) + 1
 	}
@@ -157,6 +174,7 @@ func (v *View) encodeItems(kind call.Kind, class downlevel.ItemClass, ttl int64,
 	if modern {
 		b = v.fresh.appendMembers(b, ttl)
 	}
+	shared := &call.Page{Start: len(b), Text: new(gzipped.Text)}
 	b = v.appendMeta(b, modern, lacking)
 	if next != "" {
 		b = append(b, `"nextCursor":"`...)
@@ -175,7 +193,7 @@ func (v *View) encodeItems(kind call.Kind, class downlevel.ItemClass, ttl int64,
 		sum.Add(tally)
 		b = append(b, item...)
 	}
-	return &encoded{ttl, append(b, ']', '}'), sum}
+	return &encoded{call.Result{Raw: append(b, ']', '}'), Page: shared}, ttl, sum}
 }
 
 // appendMeta appends the _meta of the result and a comma, or nothing.

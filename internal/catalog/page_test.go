@@ -15,12 +15,12 @@ import (
 
 func pageOf(t *testing.T, v *View, rev wire.Revision, cursor string) wire.Raw {
 	t.Helper()
-	raw, _, err := v.Page(call.Tool, rev, cursor, since)
+	page, _, err := v.Page(call.Tool, rev, cursor, since)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustJSON(t, raw)
-	return raw
+	mustJSON(t, page.Raw)
+	return page.Raw
 }
 
 func TestPageForms(t *testing.T) {
@@ -64,9 +64,9 @@ func TestPageForms(t *testing.T) {
 func TestMembersOfLists(t *testing.T) {
 	v := build(source(t, "a", "a", tool("t"), prompt("p"), resource("a:r"), template("a:{t}"))).View(call.Anonymous, nil)
 	for kind, want := range map[call.Kind]string{call.Tool: "tools", call.Prompt: "prompts", call.Resource: "resources", call.Template: "resourceTemplates"} {
-		raw, _, err := v.Page(kind, wire.Rev20251125, "", since)
-		if err != nil || !strings.HasPrefix(string(raw), `{"`+want+`":[{`) {
-			t.Errorf("%s: %s, %v", kind, raw, err)
+		page, _, err := v.Page(kind, wire.Rev20251125, "", since)
+		if err != nil || !strings.HasPrefix(string(page.Raw), `{"`+want+`":[{`) {
+			t.Errorf("%s: %s, %v", kind, page.Raw, err)
 		}
 	}
 }
@@ -97,11 +97,11 @@ func TestAllDown(t *testing.T) {
 func TestPagesAreKept(t *testing.T) {
 	v := build(source(t, "a", "a", tool("t"))).View(call.Anonymous, nil)
 	at := func(rev wire.Revision, age time.Duration) wire.Raw {
-		raw, _, err := v.Page(call.Tool, rev, "", since.Add(age))
+		page, _, err := v.Page(call.Tool, rev, "", since.Add(age))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return raw
+		return page.Raw
 	}
 	if a, b := at(wire.Rev20251125, 0), at(wire.Rev20251125, time.Hour); &a[0] != &b[0] {
 		t.Error("a legacy page was encoded twice")
@@ -233,9 +233,9 @@ func FuzzCursor(f *testing.F) {
 	f.Add(cursor{call.Tool, 1 << 31, 1 << 31, 0, "b"}.String())
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		raw, _, err := v.Page(call.Tool, wire.Rev20260728, text, since)
-		if err == nil && wire.Check(raw, wire.Limits{}, wire.Strict) != nil {
-			t.Errorf("cursor %q: %s", text, raw)
+		page, _, err := v.Page(call.Tool, wire.Rev20260728, text, since)
+		if err == nil && wire.Check(page.Raw, wire.Limits{}, wire.Strict) != nil {
+			t.Errorf("cursor %q: %s", text, page.Raw)
 		}
 	})
 }

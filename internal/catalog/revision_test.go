@@ -41,7 +41,7 @@ func TestPagesByRevision(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want.page, string(got)); diff != "" {
+			if diff := cmp.Diff(want.page, string(got.Raw)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", rev, diff)
 			}
 			if tally != want.tally {
@@ -57,10 +57,10 @@ func TestPagesAreShared(t *testing.T) {
 		first, _, _ := v.Page(call.Tool, a, "", since)
 		second, _, _ := v.Page(call.Tool, b, "", since)
 		again, _, _ := v.Page(call.Tool, a, "", since)
-		if &first[0] != &again[0] {
+		if &first.Raw[0] != &again.Raw[0] {
 			t.Errorf("the page for %s was encoded twice", a)
 		}
-		return &first[0] == &second[0]
+		return &first.Raw[0] == &second.Raw[0]
 	}
 	odd := source(t, "a", "a", `{"name":"o","inputSchema":{"type":"object","properties":{"x":true}},"outputSchema":{}}`)
 	task := source(t, "a", "a", `{"name":"t","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}`)

@@ -42,7 +42,7 @@ func TestConformanceOfLists(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(tt.listed, string(wire.ValueOf(page).Get("tools").Raw())); diff != "" {
+		if diff := cmp.Diff(tt.listed, string(wire.ValueOf(page.Raw).Get("tools").Raw())); diff != "" {
 			t.Errorf("mode %d (-want +got):\n%s", tt.mode, diff)
 		}
 		var got []Issue

@@ -12,7 +12,8 @@ import (
 	"mcpgateway/internal/toolschema"
 )
 
-// Table is the merged catalog of all upstreams. It is immutable, except that it keeps views.
+// Table is the merged catalog of all upstreams. It is immutable, except that it keeps views and
+// encoded pages.
 type Table struct {
 	opts     Options
 	parts    []*Part
@@ -25,6 +26,7 @@ type Table struct {
 	patterns []pattern
 	findings []Finding
 
+	pages keptPages
 	views viewCache
 	sole  atomic.Pointer[View] // if all callers have the same rights
 
@@ -70,7 +72,19 @@ func Build(opts Options, sources []Source) *Table {
 		b.publish(kind)
 	}
 	b.finish()
+	t.pages.limit = max(leastKeptPages, keptPerByte*t.size())
 	return t
+}
+
+// size returns the bytes of all items.
+func (t *Table) size() int {
+	n := 0
+	for _, entries := range t.entries {
+		for _, e := range entries {
+			n += len(e.Raw)
+		}
+	}
+	return n
 }
 
 // sanitizeInstructions sanitizes the instructions of a part by its rules.

@@ -70,11 +70,11 @@ func names(t testing.TB, v *View, kind call.Kind) []string {
 	t.Helper()
 	out := []string{}
 	for cursor := ""; ; {
-		raw, _, err := v.Page(kind, wire.Rev20251125, cursor, since)
+		page, _, err := v.Page(kind, wire.Rev20251125, cursor, since)
 		if err != nil {
 			t.Fatal(err)
 		}
-		root := wire.ValueOf(raw)
+		root := wire.ValueOf(page.Raw)
 		for el := range root.Get(listMember(kind)).Elements() {
 			out = append(out, el.Get(namespace.NameMember(kind)).Str())
 		}
@@ -408,9 +408,9 @@ func FuzzBuild(f *testing.F) {
 		}
 		v := build(open, prefixed).View(call.Anonymous, nil)
 		for kind := range call.Kind(call.Kinds) {
-			raw, _, err := v.Page(kind, wire.Rev20260728, "", since)
-			if err != nil || wire.Check(raw, wire.Limits{Depth: wire.DefaultDepth + 10}, wire.Lenient) != nil {
-				t.Fatalf("%s: %v, %s", kind, err, raw)
+			page, _, err := v.Page(kind, wire.Rev20260728, "", since)
+			if err != nil || wire.Check(page.Raw, wire.Limits{Depth: wire.DefaultDepth + 10}, wire.Lenient) != nil {
+				t.Fatalf("%s: %v, %s", kind, err, page.Raw)
 			}
 			for _, e := range v.listed[kind] {
 				if got, ok := v.Resolve(kind, e.Public); !ok || got.Native != e.Native {

@@ -109,6 +109,7 @@ type Audit struct {
 	Redact    []string `yaml:"redact" format:"redact-path" doc:"paths in the arguments whose values are not recorded, such as password, auth.token, items.*.key or **.secret"`
 	MaxSize   Size     `yaml:"max_size" default:"100MiB" min:"1MiB" doc:"size at which the file is renamed and a new one begun"`
 	MaxFiles  int      `yaml:"max_files" default:"10" min:"0" max:"100000" doc:"number of renamed files to keep; 0 keeps all"`
+	Sync      bool     `yaml:"sync" default:"false" doc:"whether the disk has the record of a call before the call is made, which a power failure then keeps; without, the operating system has it"`
 }
 
 // check warns of keys without effect.
@@ -118,6 +119,12 @@ func (a *Audit) check(m *mapping) {
 		m.warnf("arguments", "has no effect without telemetry.audit.file")
 	case len(a.Redact) > 0 && !a.Arguments:
 		m.warnf("redact", "has no effect without arguments: true; only the digest of arguments is recorded")
+	}
+	switch {
+	case a.Sync && a.File == "":
+		m.warnf("sync", "has no effect without telemetry.audit.file")
+	case a.Sync && a.File == AuditStdout:
+		m.warnf("sync", "has no effect on standard output; name a file in telemetry.audit.file")
 	}
 	if a.File != "" && a.File != AuditStdout {
 		a.File = inFolder(m.d.dir, a.File)

@@ -54,6 +54,15 @@ const (
 	AskSerialize AskCalls = "serialize"
 )
 
+// Start says when an upstream is started or connected.
+type Start string
+
+// StartEager starts it with the gateway; StartLazy when a client needs it.
+const (
+	StartEager Start = "eager"
+	StartLazy  Start = "lazy"
+)
+
 // Upstream is one MCP server behind the gateway: its connection, and how it is published.
 type Upstream struct {
 	Name string `yaml:"-"` // unique; matches [a-z][a-z0-9-]{0,31}
@@ -67,6 +76,9 @@ type Upstream struct {
 	Prefix   *string `yaml:"prefix" format:"prefix" doc:"prefix of public names: the upstream's name unless set; empty means no prefix"`
 	Required bool    `yaml:"required" default:"false" doc:"whether the gateway is ready only with this upstream"`
 	Disabled bool    `yaml:"disabled" default:"false" doc:"whether to leave the upstream out"`
+
+	Start    Start         `yaml:"start" default:"eager" enum:"eager|lazy" doc:"whether the server is started, or connected, with the gateway or when a client needs it"`
+	IdleStop time.Duration `yaml:"idle_stop" default:"0s" min:"0s" doc:"how long nothing may need the server before it is stopped, or disconnected; 0 never stops it"`
 
 	Tools     NamedFilter `yaml:"tools" doc:"tools that are published"`
 	Resources Filter      `yaml:"resources" doc:"resources that are published"`

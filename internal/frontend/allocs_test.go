@@ -8,6 +8,7 @@ package frontend
 import (
 	"bytes"
 	"net/http"
+	"strconv"
 	"testing"
 
 	"mcpgateway/internal/wire"
@@ -16,6 +17,27 @@ import (
 // callAllocs bounds the allocations of one call in the front end. Raise a number only if
 // the cost is a decision.
 var callAllocs = map[wire.Era]float64{wire.EraLegacy: 11, wire.EraModern: 17}
+
+// TestPageAllocations holds a large page of a list to the allocations of a small result, and
+// two for the share of the client in unread answers.
+func TestPageAllocations(t *testing.T) {
+	page := listPage(1000)
+	for era, most := range callAllocs {
+		t.Run(era.String(), func(t *testing.T) {
+			run, w := oneRequest(t, era, wire.MethodToolsList, page)
+			run()
+			if got := wire.ValueOf(wire.Raw(w.body)).Get("result").Raw(); string(got) != string(page.Raw) {
+				t.Errorf("body %.200s", w.body)
+			}
+			if w.status != http.StatusOK || w.header.Get("Content-Length") != strconv.Itoa(len(page.Raw)+len(`{"jsonrpc":"2.0","id":1,"result":}`)) {
+				t.Errorf("status %d, header %v", w.status, w.header)
+			}
+			if got := testing.AllocsPerRun(100, run); got > most+2 {
+				t.Errorf("a page allocates %v times, at most %v are allowed", got, most+2)
+			}
+		})
+	}
+}
 
 func TestCallAllocations(t *testing.T) {
 	for era, most := range callAllocs {

@@ -125,7 +125,7 @@ func (x *exchange) answerAlone(by func() answer) (msg []byte) {
 	if a.noResponse {
 		return nil
 	}
-	return x.appendAnswer(nil, a)
+	return x.message(a)
 }
 
 func errorResponse(id wire.ID, e *wire.Error) []byte {

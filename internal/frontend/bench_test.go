@@ -27,9 +27,9 @@ type discard struct {
 }
 
 func (w *discard) Header() http.Header { return w.header }
-func (w *discard) WriteHeader(s int)   { w.status = s }
+func (w *discard) WriteHeader(s int)   { w.status, w.body = s, w.body[:0] }
 func (w *discard) Write(b []byte) (int, error) {
-	w.body = append(w.body[:0], b...)
+	w.body = append(w.body, b...)
 	return len(b), nil
 }
 
@@ -42,7 +42,13 @@ func (*reader) Close() error { return nil }
 // the writer that gets the response.
 func oneCall(tb testing.TB, era wire.Era) (func(), *discard) {
 	result := wire.Raw(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 1000) + `"}]}`)
-	s := New(Options{Handler: constantHandler{call.Result{Raw: result}}, Info: wire.Raw(`{"name":"gateway","version":"1"}`)})
+	return oneRequest(tb, era, wire.MethodToolsCall, call.Result{Raw: result})
+}
+
+// oneRequest returns a function that makes the same request, and the writer that gets the
+// response.
+func oneRequest(tb testing.TB, era wire.Era, method string, result call.Result) (func(), *discard) {
+	s := New(Options{Handler: constantHandler{result}, Info: wire.Raw(`{"name":"gateway","version":"1"}`)})
 	w := &discard{header: make(http.Header)}
 	params := `"name":"echo__say","arguments":{"text":"hello","n":1}`
 	r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:8080/mcp", nil)
@@ -59,11 +65,11 @@ func oneCall(tb testing.TB, era wire.Era) (func(), *discard) {
 		r.Header.Set(wire.HeaderVersion, "2025-11-25")
 	} else {
 		r.Header.Set(wire.HeaderVersion, "2026-07-28")
-		r.Header.Set(wire.HeaderMethod, wire.MethodToolsCall)
+		r.Header.Set(wire.HeaderMethod, method)
 		r.Header.Set(wire.HeaderName, "echo__say")
 		params += `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"host","version":"1"}}`
 	}
-	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + params + `}}`)
+	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + params + `}}`)
 	again := &reader{}
 	return func() {
 		again.Reset(body)

@@ -168,33 +168,42 @@ func (x *exchange) wantsLog(params wire.Raw) bool {
 	return least != wire.LevelNone && levelOf(wire.ValueOf(params).Get("level")) >= least
 }
 
-// appendAnswer appends the response in the form of the client's era.
-func (x *exchange) appendAnswer(dst []byte, a answer) []byte {
-	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
-	dst = x.id.Append(dst)
-	switch {
-	case a.err != nil && x.call.Client.Era() == wire.EraModern:
-		dst = append(dst, `,"error":`...)
-		dst = modernError(a.err).Append(dst)
-	case a.err != nil:
-		dst = append(dst, `,"error":`...)
-		dst = a.err.Append(dst)
-	case x.call.Client.Era() == wire.EraModern:
-		dst = append(dst, `,"result":`...)
-		dst = x.s.appendModern(dst, x.call.Method, a.result)
-	default:
-		dst = append(dst, `,"result":`...)
-		dst = append(dst, legacyResult(a.result)...)
-	}
+// response returns the response in the form of the client's era.
+func (x *exchange) response(a answer) response {
+	r := response{buf: newBuffer()}
+	b := append(r.buf.b, `{"jsonrpc":"2.0","id":`...)
+	b = x.id.Append(b)
+	modern := x.call.Client.Era() == wire.EraModern
 	extra := a.result.Extra
-	if a.err != nil {
-		extra = a.err.Extra
+	switch {
+	case a.err != nil:
+		if extra = a.err.Extra; modern {
+			a.err = modernError(a.err)
+		}
+		b = a.err.Append(append(b, `,"error":`...))
+		r.cut = len(b)
+	case modern:
+		b = append(b, `,"result":`...)
+		r.cut = len(b)
+		r.result, b = x.s.modernResult(b, x.call.Method, a.result)
+	default:
+		b = append(b, `,"result":`...)
+		r.cut = len(b)
+		r.result = legacyResult(a.result)
 	}
 	if extra != "" {
-		dst = append(dst, ',')
-		dst = append(dst, extra...)
+		b = append(b, ',')
+		b = append(b, extra...)
 	}
-	return append(dst, '}')
+	r.buf.b = append(b, '}')
+	return r
+}
+
+// message returns the response in the form of the client's era as one message.
+func (x *exchange) message(a answer) []byte {
+	r := x.response(a)
+	defer r.release()
+	return slices.Concat(r.buf.b[:r.cut], r.result, r.buf.b[r.cut:])
 }
 
 // finish answers the request with the response to the POST that carried it.
@@ -210,15 +219,10 @@ func (x *exchange) finish(p *postResponse, a answer) {
 	if a.refused != nil {
 		status = p.refusalStatus(a.refused)
 	}
-	buf := newBuffer()
-	buf.b = slices.Grow(buf.b, len(a.result.Raw)+answerOverhead)
-	buf.b = x.appendAnswer(buf.b, a)
-	p.finish(status, buf.b)
-	buf.release()
+	r := x.response(a)
+	p.finish(status, &r)
+	r.release()
 }
-
-// answerOverhead is how many bytes an answer commonly has beside its result.
-const answerOverhead = 512
 
 // modernStatus returns the HTTP status for an error. Only these codes have one
 // (2026-07-28, basic/transports/streamable-http). 404 is for a method that the gateway

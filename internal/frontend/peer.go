@@ -213,7 +213,7 @@ func (p *peer) initialize(m *wire.Message) *wire.Error {
 		}
 	}
 	if !a.noResponse {
-		p.respond(x.appendAnswer(nil, a))
+		p.respond(x.message(a))
 	}
 	if sess != nil {
 		// An error means that the session has ended, and the stream with it.

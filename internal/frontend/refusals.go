@@ -98,7 +98,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
 		w.Header().Set("Retry-After", retryAfter)
 		m.Error.Code = wire.CodeInternal
 	}
-	s.writeJSON(w, 0, f.status, m.Append(nil))
+	s.writeJSON(w, 0, f.status, pieces{m.Append(nil)})
 }
 
 // refuseWithoutSession refuses a GET or DELETE without a session: only legacy sessions
@@ -126,7 +126,7 @@ func (s *Server) refuseDraining(w http.ResponseWriter, r *http.Request, id wire.
 func (s *Server) rejectMessage(w http.ResponseWriter, r *http.Request, id wire.ID, status int, e *wire.Error) {
 	s.countRefused("protocol violation", r, status, e.Code, zap.Int64("code", e.Code), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))))
 	m := wire.Message{ID: id, Error: e}
-	s.writeJSON(w, 0, status, m.Append(nil))
+	s.writeJSON(w, 0, status, pieces{m.Append(nil)})
 }
 
 // writeAccepted answers a message that has no response.
@@ -147,7 +147,7 @@ func (s *Server) recoverPanic(w http.ResponseWriter) {
 	default:
 		s.logPanic(p)
 		m := wire.Message{Error: errInternal}
-		s.writeJSON(w, 0, http.StatusInternalServerError, m.Append(nil))
+		s.writeJSON(w, 0, http.StatusInternalServerError, pieces{m.Append(nil)})
 	}
 }
 

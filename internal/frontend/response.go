@@ -78,13 +78,13 @@ func (p *postResponse) open() {
 
 // finish completes the response with its last message. The status is only used for
 // JSON: a stream has begun with 200. It is called once.
-func (p *postResponse) finish(status int, msg []byte) {
+func (p *postResponse) finish(status int, last *response) {
 	if st := p.close(status); st != nil {
-		st.Finish(msg)
+		st.Finish(last.joined())
 		<-p.written
 		return
 	}
-	p.s.writeJSON(p.w, p.reserved.share, status, msg)
+	p.s.writeJSON(p.w, p.reserved.share, status, last.pieces())
 }
 
 // refusalStatus returns the HTTP status for a refused call, and sets the headers that
@@ -113,7 +113,7 @@ func (p *postResponse) finishBatch(answers [][]byte) {
 		<-p.written
 		return
 	}
-	p.s.writeJSON(p.w, p.reserved.share, http.StatusOK, joinMessages(answers))
+	p.s.writeJSON(p.w, p.reserved.share, http.StatusOK, pieces{joinMessages(answers)})
 }
 
 // close makes Send refuse further messages. It returns the stream for the last message,
@@ -168,21 +168,21 @@ func (p *postResponse) cleanUp() {
 }
 
 // writeJSON writes a complete response.
-func (s *Server) writeJSON(w http.ResponseWriter, share fairshare.Share, status int, msg []byte) {
+func (s *Server) writeJSON(w http.ResponseWriter, share fairshare.Share, status int, msg pieces) {
 	h := w.Header()
 	h["Content-Type"] = jsonType
-	h["Content-Length"] = []string{strconv.Itoa(len(msg))}
+	h["Content-Length"] = []string{strconv.Itoa(msg.size())}
 	w.WriteHeader(status)
 	s.writeResponse(w, http.NewResponseController(w), share, msg, false)
 }
 
-// writeResponse writes b in pieces with a deadline for each, so that a slow client gets
-// a large message, and a client that does not read is noticed soon. The deadlines are
-// short for a client whose unread answers exceed its share, because unread answers
+// writeResponse writes a message with a deadline for each writePiece bytes, so that a slow
+// client gets a large message, and a client that does not read is noticed soon. The deadlines
+// are short for a client whose unread answers exceed its share, because unread answers
 // occupy memory.
-func (s *Server) writeResponse(w http.ResponseWriter, rc *http.ResponseController, share fairshare.Share, b []byte, flush bool) error {
+func (s *Server) writeResponse(w http.ResponseWriter, rc *http.ResponseController, share fairshare.Share, msg pieces, flush bool) error {
 	timeout := writeTimeout
-	if n := int64(len(b)); n > freeBody {
+	if n := int64(msg.size()); n > freeBody {
 		if s.unsent.Acquire(share, n) == nil {
 			defer s.unsent.Release(share, n)
 		} else {
@@ -191,18 +191,22 @@ func (s *Server) writeResponse(w http.ResponseWriter, rc *http.ResponseControlle
 			defer func() { rc.SetWriteDeadline(time.Now().Add(writeTimeout)) }()
 		}
 	}
-	for {
-		piece := b[:min(len(b), writePiece)]
-		rc.SetWriteDeadline(time.Now().Add(timeout)) // writers without deadlines leave this to the server's own limits
-		if _, err := w.Write(piece); err != nil {
-			return err
-		}
-		switch b = b[len(piece):]; {
-		case len(b) > 0:
-		case flush:
-			return rc.Flush()
-		default:
-			return nil
+	due := 0 // bytes until the next deadline is set
+	for _, b := range msg {
+		for len(b) > 0 {
+			if due == 0 {
+				due = writePiece
+				rc.SetWriteDeadline(time.Now().Add(timeout)) // writers without deadlines leave this to the server's own limits
+			}
+			part := b[:min(len(b), due)]
+			if _, err := w.Write(part); err != nil {
+				return err
+			}
+			b, due = b[len(part):], due-len(part)
 		}
 	}
+	if flush {
+		return rc.Flush()
+	}
+	return nil
 }

@@ -7,25 +7,26 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// appendModern appends a result, and adds the members that modern revisions require if
-// they are absent: resultType, serverInfo in _meta, and ttlMs and cacheScope for methods
-// whose results may be cached (2026-07-28, basic, "ResultType" and "_meta";
-// server/utilities/caching). The added members forbid caching.
+// modernResult returns a result with the members that modern revisions require:
+// resultType, serverInfo in _meta, and ttlMs and cacheScope for methods whose results may
+// be cached (2026-07-28, basic, "ResultType" and "_meta"; server/utilities/caching). The
+// members that are added forbid caching. They are appended to end, with the brace that
+// ends the result, and follow result, so that a large result is not copied.
 //
 // A result of a legacy upstream is always complete. Its resultType is removed if it
 // says otherwise: the client would take the result for a round that has not passed the
 // checks of the gateway.
-func (s *Server) appendModern(dst []byte, method string, res call.Result) []byte {
+func (s *Server) modernResult(end []byte, method string, res call.Result) (result, after []byte) {
 	raw := res.Raw
 	root := wire.ValueOf(raw)
-	if root.Kind() != '{' {
-		return append(dst, raw...) // not an object, which the conformance rules deal with
+	if res.Page != nil || root.Kind() != '{' { // a page has all members; the conformance rules deal with what is not an object
+		return raw, end
 	}
 	m := readResult(root)
 	if m.incomplete && res.Revision.Era() == wire.EraLegacy {
 		e := wire.NewEdit(raw)
 		e.Remove(e.Root(), "resultType")
-		return s.appendModern(dst, method, call.Result{Raw: e.Bytes()})
+		return s.modernResult(end, method, call.Result{Raw: e.Bytes()})
 	}
 	if m.meta.Kind() == '{' && !m.meta.Get(wire.MetaServerInfo).Exists() {
 		e := wire.NewEdit(raw)
@@ -33,14 +34,12 @@ func (s *Server) appendModern(dst []byte, method string, res call.Result) []byte
 		raw = e.Bytes()
 		root = wire.ValueOf(raw)
 	}
-	text := root.Raw()
-	dst = append(dst, text[:len(text)-1]...)
 	add := func(member string) {
 		if !m.empty {
-			dst = append(dst, ',')
+			end = append(end, ',')
 		}
 		m.empty = false
-		dst = append(dst, member...)
+		end = append(end, member...)
 	}
 	if !m.resultType.Exists() {
 		add(`"resultType":"complete"`)
@@ -55,13 +54,14 @@ func (s *Server) appendModern(dst []byte, method string, res call.Result) []byte
 	}
 	if !m.meta.Exists() {
 		add(`"_meta":{`)
-		dst = append(dst, s.serverInfo...)
-		dst = append(dst, '}')
+		end = append(end, s.serverInfo...)
+		end = append(end, '}')
 	}
-	return append(dst, '}')
+	text := root.Raw()
+	return text[:len(text)-1], append(end, '}')
 }
 
-// resultMembers are the members of a result that appendModern looks at.
+// resultMembers are the members of a result that modernResult looks at.
 type resultMembers struct {
 	meta, resultType, ttlMs, cacheScope wire.Value
 	empty                               bool // there are no members at all

@@ -26,7 +26,7 @@ func TestResultOfALegacyUpstreamIsComplete(t *testing.T) {
 		{`{"resultType":"input_required",` + asks + `}`, "", "input_required"}, // the gateway's own
 	} {
 		x := &exchange{s: s, id: wire.IDOf("1"), call: call.Call{Method: wire.MethodToolsCall, Client: &call.Client{Revision: wire.Rev20260728}}}
-		text := x.appendAnswer(nil, answer{result: call.Result{Raw: wire.Raw(tt.raw), Revision: tt.revision}})
+		text := x.message(answer{result: call.Result{Raw: wire.Raw(tt.raw), Revision: tt.revision}})
 		if err := wire.Check(text, wire.Limits{}, wire.Strict); err != nil {
 			t.Errorf("%s of %q became %s: %v", tt.raw, tt.revision, text, err)
 		}

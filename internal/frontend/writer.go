@@ -45,7 +45,7 @@ func (c *eventWriter) Open() {
 
 // Write implements stream.Writer.
 func (c *eventWriter) Write(b []byte) bool {
-	return c.s.writeResponse(c.w, c.rc, c.share, b, true) == nil
+	return c.s.writeResponse(c.w, c.rc, c.share, pieces{b}, true) == nil
 }
 
 // lineWriter writes a stream of lines to a pipe. It implements stream.Writer.

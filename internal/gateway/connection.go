@@ -51,9 +51,13 @@ func (o connectionObserver) Changed(s connector.Snapshot) {
 }
 
 // newConnection makes a connection, which does nothing before startConnection.
-func (g *Gateway) newConnection(key string, o upstream.Options) *connection {
+func (g *Gateway) newConnection(key string, o upstream.Options, l connector.Lifetime) *connection {
 	c := &connection{name: o.Name, key: key, ended: make(chan struct{}), attempted: make(chan struct{}), deadline: time.Now().Add(g.cfg.StartupWait)}
 	c.remembered = sync.OnceValue(func() *statedir.Catalog { return g.state.Catalog(key) })
+	o.Start = connector.Start{Lifetime: l, GatherSlots: g.gatherSlots}
+	if l.Lazy {
+		o.Remembered = c.rememberedSnapshot()
+	}
 	o.Observer, o.Gathered = connectionObserver{g, c}, g.principalListsChanged
 	c.sessions = upstream.NewSessions(o)
 	if o.HTTP != nil {
@@ -74,7 +78,7 @@ func (c *connection) snapshot() connector.Snapshot {
 // hasCatalog reports whether an upstream has a catalog that it can serve, or could serve
 // until it was lost a moment ago.
 func hasCatalog(s connector.Snapshot) bool {
-	return s.Up() || s.Lost && s.Revision != ""
+	return s.Available() || s.Lost && s.Revision != ""
 }
 
 // startConnection runs a connection until life ends or retireConnections cancels it.

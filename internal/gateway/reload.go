@@ -128,6 +128,7 @@ func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes
 	g.generation.Store(gen)
 	for _, e := range gen.entries {
 		e.conn.sessions.SetLogLevel(g.currentLogLevel()) // it may have changed since newConnection
+		e.conn.sessions.SetLifetime(e.lifetime)
 		if e.conn.cancel == nil {
 			g.startConnection(life, e.conn)
 		}

@@ -279,7 +279,7 @@ func (r *Router) list(ctx context.Context, c *call.Call, kind call.Kind) (call.R
 		return call.Result{}, logFields{}, rpcErr
 	}
 	r.metrics.countDownlevel(tally)
-	return call.Result{Raw: page}, logFields{}, nil
+	return page, logFields{}, nil
 }
 
 // cursorOf returns the cursor that a client sent, "" for none. Some clients write null for

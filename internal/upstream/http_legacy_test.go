@@ -27,7 +27,7 @@ func TestLegacyHeaders(t *testing.T) {
 			c := converse(t, s, legacyEra, func(o *Options) {
 				o.HTTP.Headers = map[string]string{
 					"authorization": "Bearer secret", "X-Team": "a", "mcp-session-id": "mine", "Accept": "text/html",
-					"MCP-Protocol-Version": "1", "Mcp-Param-X": "1", "Idempotency-Key": "1", "Content-Type": "text/plain",
+					"MCP-Protocol-Version": "1", "Mcp-Param-X": "1", "Idempotency-Key": "1", "Content-Type": "text/plain", "Accept-Encoding": "br",
 				}
 			})
 			upstreamtest.Equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), doneResult)
@@ -36,7 +36,7 @@ func TestLegacyHeaders(t *testing.T) {
 			upstreamtest.Equal(t, "version at initialize", first.Get(wire.HeaderVersion), "")
 			for name, want := range map[string]string{
 				wire.HeaderSession: "session-1", wire.HeaderVersion: version, "Accept": "application/json, text/event-stream", "Content-Type": "application/json",
-				"Authorization": "Bearer secret", "X-Team": "a", "Mcp-Param-X": "", "Idempotency-Key": "", "Accept-Encoding": "",
+				"Authorization": "Bearer secret", "X-Team": "a", "Mcp-Param-X": "", "Idempotency-Key": "", "Accept-Encoding": "gzip",
 			} {
 				upstreamtest.Equal(t, name, strings.Join(call.Values(name), " | "), want)
 			}

@@ -24,6 +24,11 @@ func textResultOf(size int) []byte {
 		strings.Repeat(line, size/len(line)) + `"}],"isError":false}}`)
 }
 
+// plainResultOf makes the result of a tool that answers with 1 MiB of this text.
+func plainResultOf(text string) []byte {
+	return []byte(`{"jsonrpc":"2.0","id":17,"result":{"content":[{"type":"text","text":"` + strings.Repeat(text, 1<<20/len(text)) + `"}],"isError":false}}`)
+}
+
 // listResultOf makes a tools/list result of about size bytes: many small
 // members, the hardest to walk.
 func listResultOf(size int) []byte {
@@ -48,6 +53,8 @@ func BenchmarkParse(b *testing.B) {
 		{"request/1KiB", requestOf(1 << 10), Parse},
 		{"text/1KiB", textResultOf(1 << 10), ParseUpstream},
 		{"text/50KiB", textResultOf(50 << 10), ParseUpstream},
+		{"plain/1MiB", plainResultOf("The quick brown fox. "), ParseUpstream},
+		{"unicode/1MiB", plainResultOf("Größe und Länge: 漢字。"), ParseUpstream},
 		{"list/50KiB", listResultOf(50 << 10), ParseUpstream},
 	} {
 		b.Run(bc.name, func(b *testing.B) {

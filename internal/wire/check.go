@@ -45,6 +45,14 @@ const (
 // not UTF-8, nesting over the limit or, if strict, duplicate keys. Escaped lone surrogates
 // are allowed, because real servers cut emoji in half.
 func Check(data []byte, lim Limits, strictness Strictness) error {
+	if accepts(data, lim.depth(), strictness) {
+		return nil
+	}
+	return checkSlowly(data, lim, strictness)
+}
+
+// checkSlowly is Check for text that the scanner does not accept.
+func checkSlowly(data []byte, lim Limits, strictness Strictness) error {
 	if HasBOM(data) { // readers may ignore it (RFC 8259, section 8.1), so that two could differ
 		return errors.New("the text begins with a byte order mark (BOM, the bytes EF BB BF); JSON is sent without one")
 	}

@@ -47,12 +47,15 @@ type catalogRefresher struct {
 
 	due  kinds     // lists to gather next without a notification
 	when time.Time // and when
+
+	gathered time.Time // when the last list came
 }
 
 // refreshCatalog gathers the catalog of a conversation and keeps it fresh until ctx
-// ends. A session that gathers no lists only keeps its log level. If there was a
-// conversation before, all lists count as changed.
-func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h protocol.Hello, again bool) {
+// ends, or nothing needs the conversation any more: then it returns true, and calls find
+// the conversation no longer. A session that gathers no lists only keeps its log level. If
+// a conversation before was lost, all lists count as changed.
+func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h protocol.Hello, again bool) (unused bool) {
 	t := &catalogRefresher{c: c, conn: conn, h: h, headers: conn.Traits().HeaderParams}
 	for k := range numKinds {
 		capability := listings[k].Capability
@@ -74,13 +77,21 @@ func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h pr
 		stream.Await(ctx)
 	}
 	t.refresh(ctx, t.listed, news)
+	c.releaseGatherSlot()
 	for ctx.Err() == nil {
-		var timer <-chan time.Time
+		var timer, check <-chan time.Time
 		if t.due != 0 {
 			timer = time.After(time.Until(t.when))
 		}
+		if after, rest, ok := c.checkUnused(t.gathered, time.Now()); rest && c.retire(conn) {
+			return true
+		} else if ok {
+			check = time.After(max(after, 0))
+		}
 		select {
 		case <-ctx.Done():
+		case <-check:
+		case <-c.usage.changed:
 		case <-c.signals.logLevel:
 			quieter = t.setLevel(ctx)
 		case <-quieter:
@@ -101,6 +112,7 @@ func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h pr
 			t.refresh(ctx, t.due, none)
 		}
 	}
+	return false
 }
 
 // setLevel tells a legacy server the wanted log level, and returns when that has to be
@@ -201,6 +213,9 @@ func (t *catalogRefresher) refresh(ctx context.Context, which kinds, news func()
 		}
 		s.snapshot = next
 	})
+	t.gathered = time.Now()
+	t.c.gathered.Store(t.gathered.UnixNano())
+	t.c.usage.outdated.Store(false)
 	t.plan(which)
 }
 

@@ -33,8 +33,14 @@ type Connector struct {
 	published    atomic.Pointer[Snapshot]         // state.snapshot
 	draft        draft
 	signals      signals
-	needed       chan struct{} // closed by need
-	once         sync.Once     // closes needed
+	lifetime     atomic.Pointer[Lifetime]
+	usage        usage
+	gathered     atomic.Int64 // when the catalog was last gathered by this connector, in Unix nanoseconds
+
+	// The goroutine of Run alone uses the fields below.
+
+	began         time.Time // when the last attempt began
+	hasGatherSlot bool
 
 	publish sync.Mutex // held by update, so that the observer hears of changes in order
 	mu      sync.Mutex // guards what follows; taken after publish
@@ -44,7 +50,9 @@ type Connector struct {
 
 // New returns a connector that does nothing before [Connector.Run].
 func New(o Options) *Connector {
-	c := &Connector{o: o.withDefaults(), changed: make(chan struct{}), signals: newSignals(), needed: make(chan struct{})}
+	c := &Connector{o: o.withDefaults(), changed: make(chan struct{}), signals: newSignals()}
+	c.lifetime.Store(&o.Start.Lifetime)
+	c.usage.begun, c.usage.changed = make(chan struct{}, 1), make(chan struct{}, 1)
 	if o.Beside != nil && !c.gathersLists() {
 		c.tools = o.Beside.tools
 	} else {
@@ -62,6 +70,9 @@ func New(o Options) *Connector {
 	c.measure()
 	c.state.subscriptions = make(map[string]*resourceSubscription)
 	c.state.snapshot = Snapshot{Name: o.Name, State: Connecting, Since: time.Now()}
+	if known := o.Start.Remembered; known != nil {
+		c.remember(known)
+	}
 	first := c.state.snapshot
 	c.published.Store(&first)
 	return c
@@ -93,49 +104,39 @@ func (c *Connector) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !c.awaitNeed(ctx) {
-		return nil
-	}
+	defer c.releaseGatherSlot()
 	var pause protocol.Backoff
-	for opened := false; ; {
-		began := time.Now()
+	for o := (opening{known: c.o.Start.Remembered != nil}); ; {
+		rested, ok := c.awaitNeed(ctx, o)
+		if !ok {
+			return nil
+		}
+		c.beginAttempt()
 		conn, h, err := c.connect(ctx, dialer)
 		failed := err != nil
 		if !failed {
-			if opened {
+			again := o.opened && !o.unused && !rested
+			if again {
 				c.o.Metrics.restarts.WithLabelValues(c.o.Name).Inc()
 			}
-			err = c.converse(ctx, conn, h, opened)
-			opened = true
-			if time.Since(began) >= protocol.SteadyAfter {
+			err = c.converse(ctx, conn, h, again)
+			o.opened = true
+			if time.Since(c.began) >= protocol.SteadyAfter {
 				pause.Reset()
 			}
 		}
+		c.releaseGatherSlot()
 		if ctx.Err() != nil {
 			return nil
 		}
+		o.unused = err == errUnused
+		if o.known = o.unused || !failed && c.Snapshot().State == Ready; o.unused {
+			continue
+		}
 		c.down(err, failed)
-		if !c.rest(ctx, began, pause.Next(time.Now())) {
+		if !c.rest(ctx, pause.Next(time.Now())) {
 			return nil
 		}
-	}
-}
-
-// need says that a call waits for the conversation.
-func (c *Connector) need() { c.once.Do(func() { close(c.needed) }) }
-
-// awaitNeed waits for the first call of a session that gathers no lists: a server may
-// ask for roots at once, and the calls that run say whose roots those are. It returns
-// false if ctx ends first.
-func (c *Connector) awaitNeed(ctx context.Context) bool {
-	if c.gathersLists() {
-		return true
-	}
-	select {
-	case <-c.needed:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -163,8 +164,8 @@ func (c *Connector) connect(ctx context.Context, d protocol.Dialer) (protocol.Co
 	return conn, h, err
 }
 
-// converse lets calls use a conversation until it ends, and returns why it ended.
-// again says that it is not the first one.
+// converse lets calls use a conversation until it ends, and returns why it ended:
+// errUnused if nothing needed it any more. again says that a former one was lost.
 func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol.Hello, again bool) error {
 	_, _, forget := c.takeLists()
 	forget() // the new conversation gathers all lists
@@ -174,10 +175,12 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 	}
 	c.sessionKind.Store(uint32(conn.Traits().Sessions))
 	alive, over := context.WithCancelCause(ctx)
+	running, stop := context.WithCancel(ctx)
+	defer stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		over(conn.Run(ctx))
+		over(conn.Run(running))
 	}()
 	settled := make(chan struct{})
 	settle := func() {
@@ -202,13 +205,20 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 		defer close(synced)
 		c.syncSubscriptions(alive, conn, h)
 	}()
-	c.refreshCatalog(alive, conn, h, again)
+	unused := c.refreshCatalog(alive, conn, h, again)
+	if unused {
+		stop()
+	}
 	<-done
 	<-synced
 	<-settled
 	c.logLevelSync.Store(nil)
 	c.countUp(c.o.Metrics.closed)
 	c.set(nil)
+	c.usage.tasks.forget()
+	if unused {
+		return errUnused
+	}
 	return context.Cause(alive)
 }
 
@@ -271,7 +281,7 @@ func (c *Connector) down(why error, attempted bool) {
 
 // rest waits between two attempts. It ends early when a call wants an attempt, but not
 // before protocol.AttemptGap has passed since the last one began. It returns false if ctx ends.
-func (c *Connector) rest(ctx context.Context, began time.Time, pause time.Duration) bool {
+func (c *Connector) rest(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
@@ -281,7 +291,7 @@ func (c *Connector) rest(ctx context.Context, began time.Time, pause time.Durati
 		return false
 	case <-c.signals.attempt:
 	}
-	timer.Reset(time.Until(began.Add(protocol.AttemptGap)))
+	timer.Reset(time.Until(c.began.Add(protocol.AttemptGap)))
 	select {
 	case <-timer.C:
 		return true

@@ -32,10 +32,12 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	own := *cl
 	own.Back = g
 	defer c.o.Session.AddCall(&own)()
-	c.need()
+	c.beginUse()
+	defer c.endUse()
 
 	result, err := c.send(g, &own)
 	if err == nil {
+		c.observeTasks(cl, result)
 		return result, nil
 	}
 	if ctx.Err() != nil {
@@ -161,13 +163,16 @@ func (c *Connector) expired(ctx context.Context, p *fairLimiter) error {
 // Await returns the present conversation. If there is none it asks for an attempt and
 // waits for the outcome, at most StartupWait. The error is a [protocol.CallError] or that
 // of ctx.
-func (c *Connector) Await(ctx context.Context) (protocol.Conn, error) { return c.await(ctx, nil) }
+func (c *Connector) Await(ctx context.Context) (protocol.Conn, error) {
+	c.beginUse()
+	defer c.endUse()
+	return c.await(ctx, nil)
+}
 
 // await returns the conversation, unless it is past, which the caller knows to have
 // ended. If there is none it asks for an attempt and waits for the outcome, at most
-// StartupWait.
+// StartupWait. The caller has begun a use.
 func (c *Connector) await(ctx context.Context, past protocol.Conn) (protocol.Conn, error) {
-	c.need()
 	if found := c.current(); found != nil && found != past {
 		return found, nil
 	}

@@ -10,6 +10,7 @@ import (
 // connector and its replacement share their series.
 type Metrics struct {
 	up       *prometheus.GaugeVec
+	idle     *prometheus.GaugeVec
 	restarts *prometheus.CounterVec
 	resends  *prometheus.CounterVec
 	inflight *prometheus.GaugeVec
@@ -19,9 +20,9 @@ type Metrics struct {
 	served map[string]served // by the upstream's name
 }
 
-// served counts the connectors of an upstream that run, and those that have a
-// conversation.
-type served struct{ running, up int }
+// served counts the connectors of an upstream that run, those that have a conversation,
+// and those that are idle.
+type served struct{ running, up, idle int }
 
 // NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
@@ -31,6 +32,10 @@ func NewMetrics() *Metrics {
 		up: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mcp_gateway_upstream_up",
 			Help: "Whether there is a conversation with the upstream: 1 or 0.",
+		}, labels),
+		idle: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "mcp_gateway_upstream_idle",
+			Help: "Whether there is no conversation with the upstream because nothing needs one: 1 or 0.",
 		}, labels),
 		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_upstream_restarts_total",
@@ -53,7 +58,7 @@ func NewMetrics() *Metrics {
 
 // Collectors returns the collectors to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.up, m.restarts, m.resends, m.inflight, m.left}
+	return []prometheus.Collector{m.up, m.idle, m.restarts, m.resends, m.inflight, m.left}
 }
 
 // began notes that a connector of the upstream runs. One ended follows each began.
@@ -64,6 +69,10 @@ func (m *Metrics) began(name string) { m.change(name, served{running: 1}) }
 func (m *Metrics) opened(name string) { m.change(name, served{up: 1}) }
 func (m *Metrics) closed(name string) { m.change(name, served{up: -1}) }
 
+// rests notes that a connector of the upstream is idle, wakes that it is not any more.
+func (m *Metrics) rests(name string) { m.change(name, served{idle: 1}) }
+func (m *Metrics) wakes(name string) { m.change(name, served{idle: -1}) }
+
 // ended deletes the series of an upstream with the last of its connectors.
 func (m *Metrics) ended(name string) { m.change(name, served{running: -1}) }
 
@@ -73,13 +82,16 @@ func (m *Metrics) change(name string, by served) {
 	now := m.served[name]
 	now.running += by.running
 	now.up += by.up
+	now.idle += by.idle
 	if now.running > 0 {
 		m.served[name] = now
 		m.up.WithLabelValues(name).Set(float64(min(now.up, 1)))
+		m.idle.WithLabelValues(name).Set(float64(min(now.idle, 1)))
 		return
 	}
 	delete(m.served, name)
 	m.up.DeleteLabelValues(name)
+	m.idle.DeleteLabelValues(name)
 	m.restarts.DeleteLabelValues(name)
 	m.resends.DeleteLabelValues(name)
 	m.inflight.DeleteLabelValues(name)

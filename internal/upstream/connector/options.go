@@ -27,6 +27,7 @@ type Options struct {
 	Beside *Connector
 
 	Limits Limits
+	Start  Start
 	// Serialize runs one call at a time, so that a request of the server outside the
 	// streams of calls can belong to only one call.
 	Serialize bool
@@ -54,12 +55,22 @@ type Limits struct {
 	RefreshMin    time.Duration // least time between refreshes without a notification: 30s
 }
 
+// Start says when a connector connects, and what it knows before. The zero value connects
+// at once and knows nothing.
+type Start struct {
+	Lifetime Lifetime // see also [Connector.SetLifetime]
+	// Remembered is what was known of the upstream in an earlier run, nil if nothing was.
+	// Only the fields of the last conversation count.
+	Remembered  *Snapshot
+	GatherSlots GatherSlots // shared with other upstreams; nil: no bound
+}
+
 // Role says what a connector does beside calls.
 type Role uint8
 
 const (
 	// GathersCatalog is the role of the connector that gathers the lists, and determines
-	// the state of the upstream. It connects at once.
+	// the state of the upstream. Its Lifetime says when it connects.
 	GathersCatalog Role = iota
 	// GathersLists is the role of a connector that connects at once and gathers lists
 	// which differ from those of the catalog.

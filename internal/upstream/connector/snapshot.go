@@ -20,6 +20,8 @@ const (
 	Degraded
 	// Down: there is no conversation.
 	Down
+	// Idle: there is no conversation, because nothing needs one. The next use opens one.
+	Idle
 )
 
 // String returns the name of the state in logs and on pages.
@@ -31,6 +33,8 @@ func (s State) String() string {
 		return "ready"
 	case Degraded:
 		return "degraded"
+	case Idle:
+		return "idle"
 	default:
 		return "down"
 	}
@@ -56,8 +60,8 @@ type Snapshot struct {
 	// Most such servers are back at once with the same lists.
 	Lost bool
 
-	// The following fields are of the last conversation, even if the upstream is down.
-	// They are empty before the first one.
+	// The following fields are of the last conversation, even if the upstream is down, or
+	// of an earlier run if they were remembered. They are empty before the first one.
 
 	Revision     wire.Revision
 	Info         wire.Raw // serverInfo, nil when the server gave none
@@ -72,6 +76,12 @@ func (s *Snapshot) Era() wire.Era { return s.Revision.Era() }
 
 // Up reports whether there is a conversation.
 func (s *Snapshot) Up() bool { return s.State == Ready || s.State == Degraded }
+
+// Available reports whether the upstream takes calls: there is a conversation, or the next
+// call opens one to an upstream whose catalog is known.
+func (s *Snapshot) Available() bool {
+	return s.Up() || s.State == Idle || s.State == Connecting && s.Revision != ""
+}
 
 // Catalog has the lists of a server, with all pages, each item unchanged.
 type Catalog struct {
@@ -99,6 +109,16 @@ func (c *Changes) add(which kinds) {
 	}
 	if which.has(kindResources) {
 		c.Resources++
+	}
+}
+
+// remember takes what was known of the upstream in an earlier run. The caller is New.
+func (c *Connector) remember(known *Snapshot) {
+	s := &c.state.snapshot
+	s.Revision, s.Info, s.Capabilities, s.Instructions = known.Revision, known.Info, known.Capabilities, known.Instructions
+	s.Catalog = known.Catalog
+	if c.gathersLists() {
+		c.tools.Store(readTools(s.Catalog.Tools, known.Era() == wire.EraModern))
 	}
 }
 

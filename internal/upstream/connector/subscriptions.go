@@ -29,6 +29,7 @@ const (
 // waits longer than subscribeTimeout.
 func (c *Connector) Subscribe(ctx context.Context, uri string) error {
 	began := time.Now()
+	c.beginUse() // until Unsubscribe
 	bounded, cancel := context.WithTimeout(ctx, subscribeTimeout)
 	defer cancel()
 	err := c.subscribe(bounded, uri)
@@ -36,8 +37,10 @@ func (c *Connector) Subscribe(ctx context.Context, uri string) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
+		c.endUse()
 		return ctx.Err()
 	}
+	c.endUse()
 	if refusal, ok := err.(*wire.Error); ok {
 		return refusal
 	}
@@ -67,7 +70,7 @@ func (c *Connector) subscribe(ctx context.Context, uri string) error {
 		err = ctx.Err()
 	}
 	if err != nil {
-		c.Unsubscribe(uri)
+		c.removeSubscriber(uri)
 	}
 	return err
 }
@@ -75,9 +78,16 @@ func (c *Connector) subscribe(ctx context.Context, uri string) error {
 // Unsubscribe takes one successful call of Subscribe back. The server is told after the
 // last one. It does not block.
 func (c *Connector) Unsubscribe(uri string) {
+	if c.removeSubscriber(uri) {
+		c.endUse()
+	}
+}
+
+// removeSubscriber takes a subscriber from a resource. It returns false if there is none.
+func (c *Connector) removeSubscriber(uri string) (removed bool) {
 	c.update(func(s *state) {
 		sub := s.subscriptions[uri]
-		if sub == nil {
+		if removed = sub != nil; !removed {
 			return
 		}
 		if sub.subscribers--; sub.subscribers == 0 {
@@ -85,6 +95,7 @@ func (c *Connector) Unsubscribe(uri string) {
 			s.unsynced = append(s.unsynced, uri)
 		}
 	})
+	return removed
 }
 
 // resourceSubscription is a resource with subscribers.

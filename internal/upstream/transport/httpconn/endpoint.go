@@ -91,6 +91,7 @@ func newEndpoint(p *Pool, o *protocol.Config, web *Config) *Endpoint {
 		e.base[protocol.HeaderVia] = []string{via}
 	}
 	e.base["Accept"] = []string{TypeJSON + ", " + TypeStream}
+	e.base["Accept-Encoding"] = acceptedCodings
 	e.base["Content-Type"] = []string{TypeJSON}
 	return e
 }
@@ -274,6 +275,9 @@ func (e *Endpoint) try(ctx context.Context, method string, u *url.URL, header He
 	if err := e.checkLoop(resp); err != nil {
 		return nil, err
 	}
+	if err := e.decode(resp); err != nil {
+		return nil, err
+	}
 	return resp, nil
 }
 
@@ -379,9 +383,11 @@ func (e *Endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, er
 		return nil, e.TooLarge()
 	case err == nil:
 		return data, nil
-	default:
-		return nil, e.connectionError(ctx, err, false)
 	}
+	if bad, ok := err.(*decodeError); ok {
+		return nil, bad.callError()
+	}
+	return nil, e.connectionError(ctx, err, false)
 }
 
 // TooLarge returns the error of a call whose response exceeds Max.

@@ -102,9 +102,6 @@ func (x *Exchange) Receive(ctx context.Context, resp *http.Response) (wire.Messa
 	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent:
 		Discard(resp)
 		return none, &protocol.CallError{Reason: fmt.Sprintf("the server took the request as if it wanted no answer (HTTP %d)", resp.StatusCode)}
-	case resp.Header.Get("Content-Encoding") != "":
-		resp.Body.Close()
-		return none, &protocol.CallError{Reason: "the server's answer has a content encoding that the gateway did not ask for"}
 	case mt == TypeStream:
 		return x.Stream(ctx, resp.Body)
 	case mt != TypeJSON:

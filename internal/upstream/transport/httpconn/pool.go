@@ -34,8 +34,8 @@ type Pool struct {
 // NewPool returns a pool for this number of concurrent calls.
 //
 // There is no timeout for headers: a call may be silent for long, and the context of each
-// request bounds it. Nothing is compressed, since that costs more than it saves on the way
-// to an upstream.
+// request bounds it. Bodies are decompressed by [Endpoint], which bounds what comes of
+// them, and requests are not compressed, since that costs more than it saves.
 func NewPool(o *Config, concurrent int) *Pool {
 	p := &Pool{conns: make(map[net.Conn]struct{})}
 	dial := o.DialContext

@@ -23,7 +23,7 @@ var ErrStreamEnded = errors.New("the stream ended early")
 
 // Events reads the messages of a stream until each returns true, and closes the body. It
 // moves the cursor. The error is that of each, a *protocol.CallError if an event is too
-// large, ErrStreamEnded, or that of ctx.
+// large or the stream cannot be decompressed, ErrStreamEnded, or that of ctx.
 func (e *Endpoint) Events(ctx context.Context, body io.ReadCloser, at *Cursor, each func(data []byte) (done bool, err error)) error {
 	defer body.Close()
 	r := wire.NewSSEReader(body, e.Max)
@@ -36,6 +36,9 @@ func (e *Endpoint) Events(ctx context.Context, body io.ReadCloser, at *Cursor, e
 		case errors.Is(err, wire.ErrTooLarge):
 			return e.TooLarge()
 		default:
+			if bad, ok := err.(*decodeError); ok {
+				return bad.callError()
+			}
 			return ErrStreamEnded
 		}
 		if ev.HasID {

@@ -1,0 +1,314 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+)
+
+// scanner accepts valid JSON several times faster than a tokenizer, because it looks at
+// eight bytes of a string at once. JSON that it does not accept may still be valid:
+// [Check] then asks the library, which also knows the reason for an error. So the
+// scanner may give up on text that is rare, such as names with escapes.
+type scanner struct {
+	b     []byte
+	depth int // the bound
+
+	level   int                    // of nesting
+	objects [scanDepth / 64]uint64 // a bit for each level, set for an object
+
+	strict bool // names are compared
+	open   int  // objects that are open
+	begin  [scanObjects]uint8
+	names  [scanNames]span // of the members of all open objects; those of object i begin at begin[i]
+	n      int             // of names
+}
+
+const (
+	// scanDepth bounds the levels of nesting that a scanner follows.
+	scanDepth = 1024
+	// scanObjects and scanNames bound the open objects of a strict scanner and their
+	// members.
+	scanObjects, scanNames = 32, 64
+)
+
+// span is the text from start to end.
+type span struct{ start, end int }
+
+// accepts reports whether data passes [Check] for sure.
+func accepts(data []byte, depth int, strictness Strictness) bool {
+	s := scanner{b: data, depth: min(depth, scanDepth), strict: strictness == Strict}
+	return s.document()
+}
+
+// document reads the whole text.
+func (s *scanner) document() bool {
+	b := s.b
+	for i := skipSpace(b, 0); ; {
+		if i == len(b) {
+			return false
+		}
+		switch c := b[i]; c {
+		case '"':
+			i = endOfString(b, i+1)
+		case '{', '[':
+			if !s.push(c == '{') {
+				return false
+			}
+			i = skipSpace(b, i+1)
+			switch {
+			case i < len(b) && b[i] == c+2: // in ASCII the brackets of a pair are two apart
+			case c == '[':
+				continue
+			default:
+				if i = s.name(i); i < 0 {
+					return false
+				}
+				continue
+			}
+		default:
+			i = endOfScalar(b, i)
+		}
+		if i < 0 {
+			return false
+		}
+		if i = s.afterValue(i); i < 0 {
+			return false
+		}
+		if s.level == 0 {
+			return i == len(b)
+		}
+	}
+}
+
+// afterValue reads the text after a value: the ends of objects and arrays, and what
+// comes before the next value. It returns the index of the next value, or of the end of
+// the text if no level is open, or -1.
+func (s *scanner) afterValue(i int) int {
+	for {
+		i = skipSpace(s.b, i)
+		if s.level == 0 {
+			return i
+		}
+		if i == len(s.b) {
+			return -1
+		}
+		object := s.inObject()
+		switch c := s.b[i]; {
+		case c == ',' && object:
+			return s.name(skipSpace(s.b, i+1))
+		case c == ',':
+			return skipSpace(s.b, i+1)
+		case c == '}' && object, c == ']' && !object:
+			s.pop(object)
+			i++
+		default:
+			return -1
+		}
+	}
+}
+
+// push opens an object or an array.
+func (s *scanner) push(object bool) bool {
+	if s.level == s.depth {
+		return false
+	}
+	word, bit := s.level/64, uint64(1)<<(s.level%64)
+	s.level++
+	if !object {
+		s.objects[word] &^= bit
+		return true
+	}
+	s.objects[word] |= bit
+	if !s.strict {
+		return true
+	}
+	if s.open == scanObjects {
+		return false
+	}
+	s.begin[s.open] = uint8(s.n)
+	s.open++
+	return true
+}
+
+func (s *scanner) pop(object bool) {
+	s.level--
+	if object && s.strict {
+		s.open--
+		s.n = int(s.begin[s.open])
+	}
+}
+
+// inObject reports whether the innermost open level is an object.
+func (s *scanner) inObject() bool {
+	at := s.level - 1
+	return s.objects[at/64]>>(at%64)&1 != 0
+}
+
+// name reads the name of a member and the colon. It returns the index of the value, or
+// -1.
+func (s *scanner) name(i int) int {
+	if i == len(s.b) || s.b[i] != '"' {
+		return -1
+	}
+	start := i + 1
+	if i = endOfString(s.b, start); i < 0 {
+		return -1
+	}
+	if s.strict && !s.isNew(span{start, i - 1}) {
+		return -1
+	}
+	if i = skipSpace(s.b, i); i == len(s.b) || s.b[i] != ':' {
+		return -1
+	}
+	return skipSpace(s.b, i+1)
+}
+
+// isNew remembers the name of a member, and reports whether the object has no other of
+// that name.
+func (s *scanner) isNew(name span) bool {
+	text := s.b[name.start:name.end]
+	if s.n == scanNames || bytes.IndexByte(text, '\\') >= 0 {
+		return false
+	}
+	for _, other := range s.names[s.begin[s.open-1]:s.n] {
+		if bytes.Equal(s.b[other.start:other.end], text) {
+			return false
+		}
+	}
+	s.names[s.n] = name
+	s.n++
+	return true
+}
+
+// Words with one value in each byte.
+const (
+	each01 = 0x0101010101010101
+	each02 = each01 * 0x02
+	each21 = each01 * 0x21
+	each5c = each01 * '\\'
+	each80 = each01 * 0x80
+)
+
+// special returns a word that has the high bit of each byte of x that cannot stand in a
+// string as it is: a control character, a quote or a backslash. The lowest bit is exact;
+// later ones may be wrong.
+func special(x uint64) uint64 {
+	// Flipping the bit 2 exchanges the quote with the space, so that one comparison finds
+	// quotes and control characters. A byte borrows from the next one only if it is found
+	// itself.
+	return (((x ^ each02) - each21) | ((x ^ each5c) - each01)) &^ x & each80
+}
+
+// endOfString returns the index after the string whose text begins at i, or -1 if the
+// string is not valid.
+func endOfString(b []byte, i int) int {
+	start := i
+	high := uint64(0) // has a high bit if there is a byte that is not ASCII
+	for {
+		for ; i+32 <= len(b); i += 32 {
+			w0, w1 := binary.LittleEndian.Uint64(b[i:]), binary.LittleEndian.Uint64(b[i+8:])
+			w2, w3 := binary.LittleEndian.Uint64(b[i+16:]), binary.LittleEndian.Uint64(b[i+24:])
+			if special(w0)|special(w1)|special(w2)|special(w3) != 0 {
+				break
+			}
+			high |= w0 | w1 | w2 | w3
+		}
+		for ; i+8 <= len(b); i += 8 {
+			w := binary.LittleEndian.Uint64(b[i:])
+			if found := special(w); found != 0 {
+				n := bits.TrailingZeros64(found)
+				high |= w & (1<<n - 1)
+				i += n / 8
+				break
+			}
+			high |= w
+		}
+		for i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\' {
+			high |= uint64(b[i])
+			i++
+		}
+		if i == len(b) {
+			return -1
+		}
+		if b[i] == '"' {
+			if high&each80 != 0 && !utf8.Valid(b[start:i]) {
+				return -1
+			}
+			return i + 1
+		}
+		if i = endOfEscape(b, i); i < 0 {
+			return -1
+		}
+	}
+}
+
+// endOfEscape returns the index after the escape at i, or -1 if there is no valid one.
+func endOfEscape(b []byte, i int) int {
+	if i+1 >= len(b) || b[i] != '\\' {
+		return -1
+	}
+	switch b[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 2
+	case 'u':
+		if i+6 > len(b) {
+			return -1
+		}
+		for _, c := range b[i+2 : i+6] {
+			if !(c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f') {
+				return -1
+			}
+		}
+		return i + 6
+	}
+	return -1
+}
+
+// endOfScalar returns the index after the number or the word that begins at i, or -1.
+func endOfScalar(b []byte, i int) int {
+	for _, word := range []string{"true", "false", "null"} {
+		if b[i] == word[0] {
+			if len(b)-i >= len(word) && string(b[i:i+len(word)]) == word {
+				return i + len(word)
+			}
+			return -1
+		}
+	}
+	if b[i] == '-' {
+		i++
+	}
+	switch {
+	case i < len(b) && b[i] == '0':
+		i++
+	default:
+		if i = endOfDigits(b, i); i < 0 {
+			return -1
+		}
+	}
+	if i < len(b) && b[i] == '.' {
+		if i = endOfDigits(b, i+1); i < 0 {
+			return -1
+		}
+	}
+	if i < len(b) && b[i]|0x20 == 'e' {
+		if i++; i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		return endOfDigits(b, i)
+	}
+	return i
+}
+
+// endOfDigits returns the index after one or more digits, or -1.
+func endOfDigits(b []byte, i int) int {
+	start := i
+	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
+		i++
+	}
+	if i == start {
+		return -1
+	}
+	return i
+}
