@@ -113,6 +113,7 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 			look.Upstreams[i].Conformance = config.ConformanceWarn // a probe reports violations
 			unchanged[u.Name] = true
 		}
+		look.Upstreams[i].Breaker.Failures = 0 // each item is probed, whatever the ones before answered
 	}
 	// The answers of upstreams do not depend on the policy.
 	look.Policy = config.Policy{Default: config.Allow}

@@ -375,4 +375,16 @@ func (g *Gateway) waitingFor() []string {
 	return waiting
 }
 
+// failing returns the upstreams whose circuit breakers are open, one sentence each.
+func (g *Gateway) failing() []string {
+	var all []string
+	for _, e := range g.generation.Load().entries {
+		if sessions, since := e.active.Load().health.Open(); sessions > 0 {
+			all = append(all, fmt.Sprintf("upstream %s fails calls at once: its circuit breaker is open in %d sessions, since %s",
+				e.name, sessions, since.UTC().Format(time.RFC3339)))
+		}
+	}
+	return all
+}
+
 func (g *Gateway) isStarted() bool { return isClosed(g.started) }

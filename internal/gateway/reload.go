@@ -129,6 +129,7 @@ func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes
 	for _, e := range gen.entries {
 		e.conn.sessions.SetLogLevel(g.currentLogLevel()) // it may have changed since newConnection
 		e.conn.sessions.SetLifetime(e.lifetime)
+		e.conn.health.Set(e.health)
 		if e.conn.cancel == nil {
 			g.startConnection(life, e.conn)
 		}

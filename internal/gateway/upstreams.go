@@ -95,6 +95,10 @@ func filterOf(u config.Upstream) policy.Upstream {
 	return policy.Upstream{Tools: globs(u.Tools.Filter), Prompts: globs(u.Prompts.Filter), Resources: globs(u.Resources)}
 }
 
+func healthOf(u config.Upstream) connector.HealthSettings {
+	return connector.HealthSettings{Failures: u.Breaker.Failures, Open: u.Breaker.Open, Interval: u.HealthInterval}
+}
+
 // rulesOf translates the rules for an upstream's items and answers.
 func rulesOf(u config.Upstream) catalog.Rules {
 	r := catalog.Rules{

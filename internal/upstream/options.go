@@ -28,6 +28,7 @@ type Options struct {
 	Server
 	connector.Limits
 	connector.Start
+	Health *connector.Health // of all sessions; nil: no call is refused, and no idle server probed
 	Scoping
 	Hooks
 
@@ -187,7 +188,7 @@ func (o *Options) newConnector(beside *connector.Connector) *connector.Connector
 	options := connector.Options{
 		Name: o.Name, Role: o.scope.role(), Session: sessionOwner{o}, Beside: beside, Serialize: o.Serialize,
 		Dialer: func(c *connector.Connector) (protocol.Dialer, error) { return o.dialer(c) },
-		Limits: o.Limits, Start: connector.Start{Lifetime: o.Lifetime},
+		Limits: o.Limits, Health: o.Health, Start: connector.Start{Lifetime: o.Lifetime},
 		Mask: o.Mask, Advice: o.advice, Loops: loops{o.LoopDetector, o.instance},
 		Logger: o.Logger, Metrics: o.Metrics,
 	}

@@ -32,6 +32,8 @@ type Connector struct {
 	present      atomic.Pointer[currentConn]      // state.conn; nil if there is none
 	published    atomic.Pointer[Snapshot]         // state.snapshot
 	draft        draft
+	breaker      breaker
+	tasks        protocol.BackgroundTasks // pings for the breaker
 	signals      signals
 	lifetime     atomic.Pointer[Lifetime]
 	usage        usage
@@ -67,6 +69,7 @@ func New(o Options) *Connector {
 	if c.o.Serialize {
 		c.single = newFairLimiter(1, c.slots.queue)
 	}
+	c.breaker.health, c.breaker.metrics, c.breaker.name = o.Health, c.o.Metrics, o.Name
 	c.measure()
 	c.state.subscriptions = make(map[string]*resourceSubscription)
 	c.state.snapshot = Snapshot{Name: o.Name, State: Connecting, Since: time.Now()}
@@ -200,6 +203,9 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 	}
 	c.o.Logger.Log(level, "connected", zap.String("revision", string(h.Revision)))
 	c.reportExtensions(h)
+	if c.breaker.connected() {
+		c.logBreakerClosed()
+	}
 	synced := make(chan struct{})
 	go func() {
 		defer close(synced)
@@ -216,10 +222,14 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 	c.countUp(c.o.Metrics.closed)
 	c.set(nil)
 	c.usage.tasks.forget()
+	why := context.Cause(alive)
+	if protocol.IsHung(why) {
+		c.o.Metrics.hung.WithLabelValues(c.o.Name).Inc()
+	}
 	if unused {
 		return errUnused
 	}
-	return context.Cause(alive)
+	return why
 }
 
 // reportExtensions counts and logs the extensions of the server that are not declared to
@@ -308,6 +318,8 @@ func (c *Connector) finish() {
 		shot.State, shot.Since, shot.Reason, shot.Settled, shot.Lost = Down, time.Now(), ReasonEnded, true, false
 	})
 	c.leave()
+	c.tasks.Finish()
+	c.breaker.end()
 	c.o.Metrics.ended(c.o.Name)
 }
 

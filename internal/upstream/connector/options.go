@@ -28,6 +28,7 @@ type Options struct {
 
 	Limits Limits
 	Start  Start
+	Health *Health // of all sessions with the upstream; nil: no call is refused, and no idle server probed
 	// Serialize runs one call at a time, so that a request of the server outside the
 	// streams of calls can belong to only one call.
 	Serialize bool

@@ -392,5 +392,5 @@ func (e *Endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, er
 
 // TooLarge returns the error of a call whose response exceeds Max.
 func (e *Endpoint) TooLarge() *protocol.CallError {
-	return &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", e.Max)}
+	return &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", e.Max), TooLarge: true}
 }

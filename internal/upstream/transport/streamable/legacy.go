@@ -220,6 +220,9 @@ func (l *legacyConn) Notify(method string) { l.NotifyAt(l.Endpoint, l.session.Lo
 // Probe implements [protocol.Conn].
 func (l *legacyConn) Probe(why protocol.Suspicion) { l.ProbeWith(why, l.probe) }
 
+// Ping implements [protocol.Conn].
+func (l *legacyConn) Ping(ctx context.Context) error { return l.probe(ctx) }
+
 // Listen implements [protocol.Conn]. The era has no such request.
 func (l *legacyConn) Listen(context.Context, []string) ([]string, error) {
 	return nil, httpconn.ErrNoListen

@@ -189,10 +189,13 @@ func (m *modernConn) Notify(string) {}
 // Probe implements [protocol.Conn]. There is no session that the server could have
 // forgotten, and every call shows whether the server can be reached.
 func (m *modernConn) Probe(why protocol.Suspicion) {
-	if why == protocol.CallTimedOut {
-		m.CheckLiveness(m.probe)
+	if why != protocol.ConnectionFailed {
+		m.CheckLiveness(why, m.probe)
 	}
 }
+
+// Ping implements [protocol.Conn].
+func (m *modernConn) Ping(ctx context.Context) error { return m.probe(ctx) }
 
 // Traits implements [protocol.Conn].
 func (m *modernConn) Traits() protocol.Traits {
