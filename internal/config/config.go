@@ -22,6 +22,7 @@ type Config struct {
 	TLS            TLS           `yaml:"tls" doc:"TLS of the address that MCP is served on"`
 	AllowedOrigins []string      `yaml:"allowed_origins" reload:"true" format:"origin" doc:"browser origins that may call, in addition to the gateway's own"`
 	AllowedHosts   []string      `yaml:"allowed_hosts" reload:"true" format:"host" doc:"accepted Host values, in addition to loopback and the host of public_url"`
+	Compression    Compression   `yaml:"compression" reload:"true" default:"auto" enum:"auto|always|lists|off" doc:"which answers are compressed for clients that accept gzip: auto means lists, and large results unless listen is on loopback"`
 	TrustedProxies []string      `yaml:"trusted_proxies" format:"network" doc:"networks of proxies whose X-Forwarded-For, -Host and -Proto are trusted"`
 	StateDir       string        `yaml:"state_dir" doc:"folder for data that survives a restart; empty means the user's state folder"`
 	StartupWait    time.Duration `yaml:"startup_wait" default:"10s" min:"0s" doc:"how long first lists and calls wait for upstreams on their first attempt"`
@@ -43,6 +44,17 @@ type Config struct {
 
 	expansions []expansion // the values of ${…}
 }
+
+// Compression says which answers are compressed for clients that accept it.
+type Compression string
+
+// The values of compression.
+const (
+	CompressAuto   Compression = "auto"
+	CompressAlways Compression = "always"
+	CompressLists  Compression = "lists"
+	CompressOff    Compression = "off"
+)
 
 // Admin is the address for operators.
 type Admin struct {

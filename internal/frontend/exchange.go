@@ -191,6 +191,9 @@ func (x *exchange) response(a answer) response {
 		r.cut = len(b)
 		r.result = legacyResult(a.result)
 	}
+	if a.err == nil {
+		r.page = a.result.Page
+	}
 	if extra != "" {
 		b = append(b, ',')
 		b = append(b, extra...)

@@ -1,6 +1,10 @@
 package frontend
 
-import "slices"
+import (
+	"slices"
+
+	"mcpgateway/internal/call"
+)
 
 // pieces is a message in up to three pieces, some of which may be empty.
 type pieces [3][]byte
@@ -14,6 +18,7 @@ type response struct {
 	buf    *buffer
 	cut    int
 	result []byte
+	page   *call.Page // nil if the result is not a page that is kept
 }
 
 // smallResult is the size up to which a result is copied, because one write costs less

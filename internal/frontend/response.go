@@ -27,6 +27,7 @@ type postResponse struct {
 	body     *buffer // nil after releaseBody
 	era      wire.Era
 	accepts  responseTypes
+	codings  codings
 	sess     *session.Session // nil if there is none
 	// onLost, if not nil, is called when the client is gone, or is too slow for a stream
 	// of events. It may be called more than once, and must not block.
@@ -84,7 +85,7 @@ func (p *postResponse) finish(status int, last *response) {
 		<-p.written
 		return
 	}
-	p.s.writeJSON(p.w, p.reserved.share, status, last.pieces())
+	p.write(status, last)
 }
 
 // refusalStatus returns the HTTP status for a refused call, and sets the headers that
@@ -113,7 +114,7 @@ func (p *postResponse) finishBatch(answers [][]byte) {
 		<-p.written
 		return
 	}
-	p.s.writeJSON(p.w, p.reserved.share, http.StatusOK, pieces{joinMessages(answers)})
+	p.write(http.StatusOK, &response{buf: &buffer{}, result: joinMessages(answers)})
 }
 
 // close makes Send refuse further messages. It returns the stream for the last message,

@@ -244,7 +244,7 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 			MaxSessions: g.cfg.Limits.MaxSessions,
 			SessionIdle: g.cfg.Limits.SessionIdle,
 		},
-		Settings:         settingsOf(g.cfg),
+		Settings:         g.settingsOf(g.cfg),
 		LoopbackListener: origin.IsLoopbackHost(g.cfg.Listen),
 		Logger:           g.log,
 		Metrics:          m,

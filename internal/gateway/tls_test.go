@@ -236,7 +236,7 @@ func TestInsecureIsLogged(t *testing.T) {
 		if logs.Len() != want {
 			t.Errorf("%s: %v", listen, logs.All())
 		}
-		if !settingsOf(g.cfg).CheckHost {
+		if !g.settingsOf(g.cfg).CheckHost {
 			t.Errorf("%s: Host is not checked", listen)
 		}
 	}
