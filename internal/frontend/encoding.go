@@ -70,8 +70,9 @@ func weightOf(params string) int {
 
 // write writes the response as JSON, compressed if the client accepts it and it pays.
 // Pages of lists are compressed once, others each time. Refusals of a request, and
-// streams of events, are never compressed: see docs/design/lists.md.
-func (p *postResponse) write(status int, r *response) {
+// streams of events, are never compressed: see docs/design/lists.md. The error is that of
+// writeJSON.
+func (p *postResponse) write(status int, r *response) error {
 	set := p.s.settings.Load()
 	size := len(r.result)
 	kept := r.page != nil && size >= compressPage && set.CompressLists
@@ -80,11 +81,9 @@ func (p *postResponse) write(status int, r *response) {
 		p.w.Header().Add("Vary", "Accept-Encoding")
 	}
 	if !p.codings.gzip || !worth && p.codings.identity {
-		p.s.writeJSON(p.w, p.reserved.share, status, r.pieces())
-		return
+		return p.s.writeJSON(p.w, p.reserved.share, status, r.pieces())
 	}
 	out := newBuffer()
-	defer out.release()
 	var msg pieces
 	compressed := false
 	switch {
@@ -96,13 +95,17 @@ func (p *postResponse) write(status int, r *response) {
 	switch {
 	case compressed:
 	case p.codings.identity:
-		p.s.writeJSON(p.w, p.reserved.share, status, r.pieces())
-		return
+		out.release()
+		return p.s.writeJSON(p.w, p.reserved.share, status, r.pieces())
 	default:
 		msg = store(out, r.joined())
 	}
 	p.w.Header()["Content-Encoding"] = gzipCoding
-	p.s.writeJSON(p.w, p.reserved.share, status, msg)
+	err := p.s.writeJSON(p.w, p.reserved.share, status, msg)
+	if err == nil {
+		out.release()
+	}
+	return err
 }
 
 // closingBrace follows every page in its response.

@@ -232,8 +232,12 @@ func ResultOf(m wire.Message, rev wire.Revision) (call.Result, error) {
 	if wire.ValueOf(m.Result).Kind() != '{' {
 		return call.Result{}, &CallError{Reason: "the result in the server's answer is no object"}
 	}
-	return call.Result{Raw: m.Result, Revision: rev, Extra: m.Extra}, nil
+	return call.Result{Raw: m.Result, Revision: rev, Extra: m.Extra, Buffer: m.Buffer}, nil
 }
+
+// ReleasesResult reports whether the result of a method may be in memory that is released
+// when the client has it. Other results may be kept in a catalog or a table of tasks.
+func ReleasesResult(method string) bool { return wire.MethodOf(method).Kind == wire.KindCall }
 
 const (
 	// RetryOverloaded is the RetryAfter of a call that found no free slot: how long the

@@ -109,7 +109,10 @@ func (m *modernConn) once(ctx context.Context, d *dialect, c *call.Call) (call.R
 		return call.Result{}, err
 	}
 	defer m.Pending.End(f)
-	x := httpconn.Exchange{Endpoint: m.Endpoint, ID: f.ID, Early: func(msg wire.Message) { m.handle(msg, c) }}
+	x := httpconn.Exchange{
+		Endpoint: m.Endpoint, ID: f.ID, Early: func(msg wire.Message) { m.handle(msg, c) },
+		Releases: protocol.ReleasesResult(c.Method),
+	}
 	msg, err := m.post(ctx, d, f, &x)
 	if err != nil {
 		return call.Result{}, err
