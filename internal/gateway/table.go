@@ -62,19 +62,25 @@ func (g *Gateway) catalogSources(gen *generation, gathered snapshots, overdue fu
 // catalogSource returns what the table contains of one upstream.
 //
 // Before the first catalog of this run, the remembered catalog of an earlier run supplies
-// the names. If the upstream is overdue on its first attempt, the remembered catalog
+// the names. An upstream whose first lists fail serves the remembered catalog; without one
+// it is unavailable. If the upstream is overdue on its first attempt, the remembered catalog
 // stands in for it. personal says that the snapshot is what the upstream lists for one
 // principal, whose request waited for it.
 func (g *Gateway) catalogSource(e *upstreamEntry, s connector.Snapshot, overdue, personal bool) catalog.Source {
 	src := gatheredSource(e, s)
-	if s.Revision == "" && !e.conn.fillRemembered(&src) {
+	unlisted := failedFirstLists(s)
+	remembered := (s.Revision == "" || unlisted && !personal) && e.conn.fillRemembered(&src)
+	if s.Revision != "" { // the conversation says more than an earlier run
+		src.Revision, src.Capabilities, src.Instructions = s.Revision, s.Capabilities, s.Instructions
+	}
+	if s.Revision == "" && !remembered {
 		// An upstream that a reload adds has no names while it is awaited: the names that
 		// clients know stay. At the start no client that may see its items has a list yet,
 		// and calls of unknown names wait.
 		src.NeverListed = personal || s.Settled || overdue || !g.isStarted()
 	}
 	switch {
-	case s.Available():
+	case s.Up() && (!unlisted || remembered):
 	case s.Lost && s.Revision != "":
 		// The last catalog stays until an attempt to reconnect has failed: a host that sees
 		// tools come and go with every crash loses them from its prompts.
@@ -86,6 +92,12 @@ func (g *Gateway) catalogSource(e *upstreamEntry, s connector.Snapshot, overdue,
 	}
 	src.HeldTools = e.heldTools(src.Items[call.Tool], s)
 	return src
+}
+
+// failedFirstLists reports whether there is a conversation in which no list could be
+// gathered yet. Nobody knows what such an upstream has: it is no upstream without items.
+func failedFirstLists(s connector.Snapshot) bool {
+	return s.State == connector.Degraded && equalCatalogs(s.Catalog, connector.Catalog{})
 }
 
 // gatheredSource translates a snapshot.
@@ -106,8 +118,7 @@ func (e *upstreamEntry) heldTools(tools []wire.Raw, s connector.Snapshot) []stri
 	if e.pins == nil {
 		return nil
 	}
-	// The list of an idle upstream was gathered as a whole, and is what clients see.
-	return e.pins.Held(e.name, tools, s.State == connector.Ready || s.State == connector.Idle)
+	return e.pins.Held(e.name, tools, s.State == connector.Ready)
 }
 
 // fillRemembered fills a source with the catalog of an earlier run. It reports whether
@@ -125,35 +136,16 @@ func (c *connection) fillRemembered(src *catalog.Source) bool {
 	return true
 }
 
-// rememberedSnapshot returns what was known of the upstream in an earlier run, nil if
-// nothing was.
-func (c *connection) rememberedSnapshot() *connector.Snapshot {
-	r := c.remembered()
-	if r == nil || r.Revision == "" {
-		return nil
-	}
-	s := &connector.Snapshot{
-		Revision: r.Revision, Info: wire.Raw(r.Server), Capabilities: wire.Raw(r.Capabilities), Instructions: r.Instructions,
-		Catalog: connector.Catalog{
-			Tools: statedir.ToRaw(r.Tools), Resources: statedir.ToRaw(r.Resources),
-			Templates: statedir.ToRaw(r.Templates), Prompts: statedir.ToRaw(r.Prompts),
-		},
-	}
-	c.lastRemembered = s.Catalog
-	return s
-}
-
 // rememberCatalogs writes the catalogs of ready upstreams to the state folder if they
 // have changed.
 func (g *Gateway) rememberCatalogs(gathered snapshots) {
 	for conn, s := range gathered {
-		whole := s.State == connector.Ready || s.State == connector.Idle && s.Reason == ""
-		if !whole || conn.key == "" || equalCatalogs(conn.lastRemembered, s.Catalog) {
+		if s.State != connector.Ready || conn.key == "" || equalCatalogs(conn.lastRemembered, s.Catalog) {
 			continue
 		}
 		conn.lastRemembered = s.Catalog
 		g.state.RememberCatalog(conn.key, &statedir.Catalog{
-			Revision: s.Revision, Instructions: s.Instructions, Server: json.RawMessage(s.Info), Capabilities: json.RawMessage(s.Capabilities),
+			Revision: s.Revision, Instructions: s.Instructions, Capabilities: json.RawMessage(s.Capabilities),
 			Tools: statedir.FromRaw(s.Catalog.Tools), Resources: statedir.FromRaw(s.Catalog.Resources),
 			Templates: statedir.FromRaw(s.Catalog.Templates), Prompts: statedir.FromRaw(s.Catalog.Prompts),
 		})
