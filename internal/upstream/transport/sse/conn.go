@@ -160,6 +160,9 @@ func (s *Conn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 		if ctx.Err() != nil {
 			s.cancel(f)
 		}
+		if s.forgotten(ctx, c, err) {
+			return call.Result{}, errForgotten
+		}
 		return call.Result{}, httpconn.FinalError(err)
 	}
 	select {
@@ -174,24 +177,52 @@ func (s *Conn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	}
 }
 
+// errForgotten is the error of a call whose session the server no longer knows.
+var errForgotten = &protocol.CallError{Reason: "the server has forgotten the session", NotSent: true, ConnectionLost: true, ConversationClosed: true}
+
+// forgotten reports whether the server no longer knows the session, although the stream is
+// open, and then ends the conversation. err is the error of the message of a call. Servers
+// answer such a message with status 404 or 400, but a message that they cannot read too:
+// a ping shows the difference.
+func (s *Conn) forgotten(ctx context.Context, c *call.Call, err error) bool {
+	if c.Method == wire.MethodInitialize || !refused(err) {
+		return false
+	}
+	f, err := s.Pending.BeginDelivered(&call.Call{Method: wire.MethodPing, Back: protocol.NoClient{}})
+	if err != nil {
+		return false
+	}
+	defer s.Pending.End(f)
+	if !refused(s.post.Send(ctx, *s.header.Load(), wire.Message{ID: f.ID, Method: wire.MethodPing})) {
+		return false
+	}
+	s.Log.Info("the server has forgotten the session, the conversation is opened anew")
+	select {
+	case s.Hung <- errForgotten:
+	default:
+	}
+	return true
+}
+
+// refused reports whether err is a status of a server that does not know the session.
+func refused(err error) bool {
+	r := httpconn.StatusErrorOf(err)
+	return r != nil && !r.OwnID && (r.Status == http.StatusNotFound || r.Status == http.StatusBadRequest)
+}
+
 // Notify implements [protocol.Conn].
 func (s *Conn) Notify(method string) { s.NotifyAt(s.post, *s.header.Load(), method) }
 
 // Probe implements [protocol.Conn]. Each session has a stream of its own, so that the failure of
 // another session says nothing of this one.
 func (s *Conn) Probe(why protocol.Suspicion) {
-	if why != protocol.ConnectionFailed {
-		s.CheckLiveness(why, s.Ping)
+	if why != protocol.CallTimedOut {
+		return
 	}
-}
-
-// Ping implements [protocol.Conn].
-func (s *Conn) Ping(ctx context.Context) error {
-	_, err := s.Call(ctx, &call.Call{Method: wire.MethodPing, Back: protocol.NoClient{}})
-	if _, refused := errors.AsType[*wire.Error](err); refused {
-		return nil
-	}
-	return err
+	s.CheckLiveness(func(ctx context.Context) error {
+		_, err := s.Call(ctx, &call.Call{Method: wire.MethodPing, Back: protocol.NoClient{}})
+		return err
+	})
 }
 
 // Listen implements [protocol.Conn]. The era has no such request.
