@@ -147,13 +147,11 @@ func (d *dialer) probe(ctx context.Context, m *modernConn) (protocol.Hello, []wi
 		}
 		return h, nil, err
 	}
-	if e, ok := errors.AsType[*wire.Error](err); ok {
-		if !wire.IsModernCode(e.Code) {
+	if f, ok := errors.AsType[*protocol.CallError](err); ok {
+		if d.o.Era == wire.EraUnknown && !f.ConnectionLost && !f.Unauthenticated {
 			err = fmt.Errorf("%w: %w", errNotModern, err)
 		}
-		return h, nil, err
-	}
-	if f, ok := errors.AsType[*protocol.CallError](err); ok && !f.ConnectionLost && !f.Unauthenticated {
+	} else if e, ok := errors.AsType[*wire.Error](err); ok && !wire.IsModernCode(e.Code) {
 		err = fmt.Errorf("%w: %w", errNotModern, err)
 	}
 	return h, nil, err
