@@ -72,7 +72,7 @@ func New(o Options) *Server {
 	s.parked = park.NewTable(park.Options{
 		Sealer: o.Parking.Sealer, Replica: o.Parking.Replica, Permit: o.Parking.Permit,
 		MaxPerClient: o.Limits.MaxParked, Max: parkedShares * o.Limits.MaxParked,
-		TTL:   func() time.Duration { return s.settings.Load().ParkTTL },
+		TTL:   func() time.Duration { return s.settings.Load().parkTTL },
 		Gauge: o.Metrics.Parked, Logger: s.ratelog,
 	})
 	s.bodies = fairshare.New(o.Limits.MaxBodies, 0)
@@ -94,7 +94,8 @@ func New(o Options) *Server {
 // settings are the current Settings, prepared for use.
 type settings struct {
 	*origin.Guard
-	Settings
+	publicURL string
+	parkTTL   time.Duration
 }
 
 // Set replaces the settings, for later requests and for calls that are parked later.
@@ -106,7 +107,7 @@ func (s *Server) Set(to Settings) {
 		Loopback: s.options.LoopbackListener, CheckHost: to.CheckHost,
 		Hosts: to.AllowedHosts, Origins: to.AllowedOrigins, PublicURL: to.PublicURL,
 	})
-	s.settings.Store(&settings{guard, to})
+	s.settings.Store(&settings{guard, to.PublicURL, to.ParkTTL})
 }
 
 // Run expires idle sessions until ctx ends. Then it ends all streams, sessions and

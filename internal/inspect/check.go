@@ -23,8 +23,7 @@ type Report struct {
 // UpstreamReport is the state of one upstream.
 type UpstreamReport struct {
 	Name     string          `json:"name"`
-	State    string          `json:"state"`           // ready, degraded, down, disabled, or unchecked if the check did not connect to it
-	Start    string          `json:"start,omitempty"` // eager or lazy: when a gateway that serves starts it
+	State    string          `json:"state"` // ready, degraded, down, disabled, or unchecked if the check did not connect to it
 	Required bool            `json:"required"`
 	Era      string          `json:"era"`      // legacy, modern, or ""
 	Revision string          `json:"revision"` // "" if the upstream was not reached
@@ -152,7 +151,7 @@ func (r *Report) addUpstream(u Upstream, late func(reason string) string) {
 	}
 	f := Finding{Severity: SeverityError, What: "unreachable", Upstream: u.Name, Message: u.Reason}
 	switch u.State {
-	case connector.Ready, connector.Idle:
+	case connector.Ready:
 		f.What = ""
 	case connector.Degraded:
 		f.What = "degraded"

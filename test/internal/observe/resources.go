@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -95,9 +96,18 @@ func Settled(t testing.TB, g *rig.Gateway) Resources {
 	return most
 }
 
-// CheckReturn waits until the gateway holds no more than at the time of bound.
+// CheckReturn waits until the gateway holds no more than at the time of bound. If the test fails and the gateway serves profiles, it logs the goroutines.
 func CheckReturn(t testing.TB, g *rig.Gateway, bound Resources) {
 	t.Helper()
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if status, body, err := Admin(g, "/debug/pprof/goroutine?debug=1"); err == nil && status == http.StatusOK {
+			t.Log(body)
+		}
+	}()
 	polltest.UntilNil(t, "the return to the resources of before", func() error {
 		now, err := ResourcesOf(g)
 		if err == nil && !now.Within(bound) {
@@ -105,4 +115,5 @@ func CheckReturn(t testing.TB, g *rig.Gateway, bound Resources) {
 		}
 		return err
 	})
+	returned = true
 }

@@ -21,13 +21,19 @@ const (
 type Client struct {
 	url, revision string
 	session       string
+	extra         http.Header // of every request
 	http          *http.Client
 	last          atomic.Int64 // id
 }
 
 // Open opens a connection, in the legacy era a session.
 func Open(ctx context.Context, url, revision string) (*Client, error) {
-	c := &Client{url: url, revision: revision, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	return OpenWith(ctx, url, revision, nil)
+}
+
+// OpenWith is Open for a client that sends these headers with every request.
+func OpenWith(ctx context.Context, url, revision string, extra http.Header) (*Client, error) {
+	c := &Client{url: url, revision: revision, extra: extra, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	if c.revision == Modern {
 		return c, nil
 	}
@@ -42,6 +48,9 @@ func Open(ctx context.Context, url, revision string) (*Client, error) {
 	_, err = c.Post(ctx, http.Header{}, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return c, err
 }
+
+// Session returns the id of the legacy session, "" if there is none.
+func (c *Client) Session() string { return c.session }
 
 // Revision returns the revision of the connection.
 func (c *Client) Revision() string { return c.revision }
@@ -128,6 +137,9 @@ func (c *Client) do(ctx context.Context, verb string, header http.Header, body s
 		return nil, err
 	}
 	request.Header = header
+	for name, values := range c.extra {
+		header[name] = values
+	}
 	header.Set("Accept", "application/json, text/event-stream")
 	header.Set("Content-Type", "application/json")
 	if c.session != "" {

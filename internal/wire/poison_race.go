@@ -1,6 +1,0 @@
-//go:build race
-
-package wire
-
-// poison says that released memory is overwritten.
-const poison = true
