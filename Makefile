@@ -8,7 +8,7 @@ SOAK_CALLS ?= 1000000
 TEST_TIMEOUT ?= 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build test race soak reload lint bench benchmarks fuzz clean
+.PHONY: build test race soak reload lint bench bench-quick benchmarks fuzz clean
 
 build: ## bin/gateway, a static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/gateway ./cmd/gateway
@@ -34,17 +34,22 @@ lint:
 	GOOS=darwin $(GO) build ./... && GOOS=windows $(GO) build ./...
 	cd deploy/test && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 
-bench: ## side by side: direct, httputil.ReverseProxy, an SDK proxy, the gateway
-	$(GO) run ./bench
+bench: ## all workloads of docs/performance.md, beside httputil.ReverseProxy, nginx and an SDK proxy; the figures go to bin/bench.json
+	bench/nginx.sh
+	mkdir -p bin
+	$(GO) run ./bench -duration 2s -warmup 500ms -json bin/bench.json
+
+bench-quick: ## the most important workloads in short
+	bench/nginx.sh
+	$(GO) run ./bench -turns 3 -workload json-1k,json-1m,eras,list
 
 benchmarks: ## every Go benchmark once, so that none rots
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout $(TEST_TIMEOUT) ./internal/...
 
-fuzz: ## every fuzz target for FUZZTIME
+fuzz: ## every fuzz target for FUZZTIME, two at a time
 	@for pkg in $$($(GO) list ./internal/...); do \
-	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
-	  done; done
+	  $(GO) test -list '^Fuzz' $$pkg | sed -n "s|^Fuzz.*|$$pkg &|p"; \
+	done | xargs -P 2 -L 1 sh -c '$(GO) test -run "^\$$" -fuzz "^$$1\$$" -fuzztime $(FUZZTIME) -parallel 1 $$0'
 
 clean:
 	rm -rf bin test/node_modules

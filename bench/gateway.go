@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -10,20 +12,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"syscall"
 	"time"
+
+	"gopkg.in/yaml.v3"
 )
 
 const (
-	gatewayPackage  = "mcpgateway/cmd/gateway"
-	gatewayUpstream = "bench"
-	gatewayTool     = gatewayUpstream + "__" + toolName
-
-	anyPort = "127.0.0.1:0" // a free port, chosen by the system
-
-	buildTimeout = 5 * time.Minute
-	readyTimeout = 30 * time.Second
-	stopTimeout  = 5 * time.Second
+	gatewayPackage = "mcpgateway/cmd/gateway"
+	buildTimeout   = 5 * time.Minute
+	anyPort        = "127.0.0.1:0" // a free port, chosen by the system
 )
 
 // buildGateway builds the gateway's binary into dir and returns its path.
@@ -31,76 +28,137 @@ func buildGateway(ctx context.Context, dir string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
 	defer cancel()
 	binary := filepath.Join(dir, "gateway")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, gatewayPackage).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, gatewayPackage)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as in the Makefile
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", gatewayPackage, err, out)
 	}
 	return binary, nil
 }
 
-// gatewayProcess is a running gateway in front of one upstream.
-type gatewayProcess struct {
-	URL string // of the MCP endpoint
-
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the process has ended
-	log  *os.File
+// gatewayConfig has the keys of gateway.yaml that workloads set.
+type gatewayConfig struct {
+	StateDir  string         `yaml:"state_dir"`
+	Listen    string         `yaml:"listen"`
+	Admin     map[string]any `yaml:"admin"`
+	TLS       map[string]any `yaml:"tls,omitempty"`
+	Upstreams map[string]any `yaml:"upstreams"`
+	Auth      map[string]any `yaml:"auth,omitempty"`
+	Policy    map[string]any `yaml:"policy,omitempty"`
+	Limits    map[string]any `yaml:"limits,omitempty"`
+	Telemetry map[string]any `yaml:"telemetry,omitempty"`
 }
 
-// startGateway writes a configuration with one upstream into dir, starts the
-// binary with it and waits until it is ready. The configuration sets the log
-// level if logLevel is not empty and leaves the other defaults. The caller must
-// call Close.
-func startGateway(ctx context.Context, binary, dir, era, upstream, logLevel string) (*gatewayProcess, error) {
-	config := filepath.Join(dir, "gateway.yaml")
-	if err := os.WriteFile(config, gatewayConfig(dir, era, upstream, logLevel), 0o600); err != nil {
-		return nil, err
+// newGatewayConfig returns a configuration without upstreams.
+func newGatewayConfig(dir string) *gatewayConfig {
+	return &gatewayConfig{
+		StateDir: filepath.Join(dir, "state"), Listen: anyPort,
+		Admin:     map[string]any{"listen": anyPort},
+		Upstreams: make(map[string]any), Telemetry: make(map[string]any),
 	}
-	log, err := os.Create(filepath.Join(dir, "gateway.log"))
+}
+
+// addUpstream adds an upstream with a URL and returns the public name of its tool.
+func (c *gatewayConfig) addUpstream(name, url, era string) (tool string) {
+	c.Upstreams[name] = map[string]any{"url": url, "transport": "streamable-http", "era": era, "required": true}
+	return name + "__" + toolName
+}
+
+// addCommand adds an upstream that is this program over stdio.
+func (c *gatewayConfig) addCommand(name string) (tool string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	c.Upstreams[name] = map[string]any{"command": self, "args": stdioArgs(), "era": eraLegacy, "required": true}
+	return name + "__" + toolName, nil
+}
+
+// addKeys makes n API keys in as many principals. Principal i is in group i
+// modulo groups.
+func (c *gatewayConfig) addKeys(n, groups int) (keys []string) {
+	var entries []any
+	for i := range n {
+		key := fmt.Sprintf("bench-key-%032d", i)
+		digest := sha256.Sum256([]byte(key))
+		keys = append(keys, key)
+		entries = append(entries, map[string]any{"id": fmt.Sprintf("p%d", i), "sha256": hex.EncodeToString(digest[:]), "groups": []string{group(i % groups)}})
+	}
+	c.Auth = map[string]any{"mode": "api-key", "api_keys": entries}
+	return keys
+}
+
+func group(i int) string { return fmt.Sprintf("group-%d", i) }
+
+// addRules adds n rules with a condition on arguments, one in twenty about all
+// tools, each of the others about one that is not called. Another rule of each
+// group allows.
+func (c *gatewayConfig) addRules(n, groups int) {
+	var rules []any
+	for i := range n {
+		what := fmt.Sprintf("other%d__*", i)
+		if i%20 == 0 {
+			what = "*"
+		}
+		rules = append(rules, map[string]any{
+			"name": fmt.Sprintf("rule-%d", i), "effect": "deny", "what": map[string]any{"tools": []string{what}},
+			"when": fmt.Sprintf(`has(args.path) && args.path == "/%d"`, i),
+		})
+	}
+	for i := range groups {
+		rules = append(rules, map[string]any{
+			"name": fmt.Sprintf("allow-%d", i), "effect": "allow", "who": map[string]any{"groups": []string{group(i)}},
+		})
+	}
+	c.Policy = map[string]any{"rules": rules}
+}
+
+// gateway is a running gateway.
+type gateway struct {
+	*process
+	URL   string // of the MCP endpoint
+	Admin string // URL of the admin address
+}
+
+// startGateway starts the stage's binary with a configuration and waits until it
+// is ready.
+func (s *stage) startGateway(ctx context.Context, config *gatewayConfig) (*gateway, error) {
+	data, err := yaml.Marshal(config)
 	if err != nil {
 		return nil, err
 	}
-	g := &gatewayProcess{done: make(chan struct{}), log: log}
-	g.cmd = exec.CommandContext(ctx, binary, "run", "-c", config, "--listen", anyPort)
-	g.cmd.Dir = dir
-	g.cmd.Stdout, g.cmd.Stderr = log, log
-	if err := g.cmd.Start(); err != nil {
-		log.Close()
+	file := s.newFile("gateway.yaml")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
 		return nil, err
 	}
-	go func() {
-		defer close(g.done)
-		g.cmd.Wait() // the log says why it ended
-	}()
+	cmd := exec.CommandContext(ctx, s.binary, "run", "-c", file)
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+s.certs.cert()) // what the gateway trusts in upstreams
+	p, err := startProcess(cmd, s.newFile("gateway.log"))
+	if err != nil {
+		return nil, err
+	}
+	g := &gateway{process: p}
 	if err := g.awaitReady(ctx); err != nil {
-		return nil, errors.Join(err, g.logTail(), g.Close())
+		return nil, errors.Join(g.explain(err), g.Close())
 	}
+	s.owned(g)
 	return g, nil
-}
-
-func gatewayConfig(dir, era, upstream, logLevel string) []byte {
-	config := fmt.Appendf(nil, `state_dir: %q
-admin: {listen: %q}
-upstreams:
-  %s: {url: %q, transport: streamable-http, era: %s, required: true}
-`, filepath.Join(dir, "state"), anyPort, gatewayUpstream, upstream, era)
-	if logLevel != "" {
-		config = fmt.Appendf(config, "telemetry: {log: {level: %s}}\n", logLevel)
-	}
-	return config
 }
 
 // greeting matches the gateway's first output: the URLs of its MCP endpoint and
 // of its admin address.
-var greeting = regexp.MustCompile(`(?m)^  MCP endpoint +(http://\S+)\n  admin +(http://\S+)`)
+var greeting = regexp.MustCompile(`(?m)^  MCP endpoint +(https?://\S+)\n  admin +(http://\S+)`)
 
-// awaitReady waits until the gateway has printed its URLs, sets g.URL, and polls
-// the readiness address until the answer is 200.
-func (g *gatewayProcess) awaitReady(ctx context.Context) error {
+// awaitReady waits until the gateway has printed its URLs and its readiness
+// address answers 200.
+func (g *gateway) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	probe := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	poll := time.NewTicker(50 * time.Millisecond)
+	probe := &http.Client{Transport: &http.Transport{}}
+	defer probe.CloseIdleConnections()
+	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
 	for {
 		select {
@@ -110,53 +168,37 @@ func (g *gatewayProcess) awaitReady(ctx context.Context) error {
 			return errors.New("the gateway ended before it was ready")
 		case <-poll.C:
 		}
-		said, err := os.ReadFile(g.log.Name())
-		if err != nil {
-			return err
+		if g.Admin == "" {
+			said, err := os.ReadFile(g.log.Name())
+			if err != nil {
+				return err
+			}
+			addresses := greeting.FindSubmatch(said)
+			if addresses == nil {
+				continue
+			}
+			g.URL, g.Admin = string(addresses[1]), string(addresses[2])
 		}
-		addresses := greeting.FindSubmatch(said)
-		if addresses == nil {
-			continue
-		}
-		g.URL = string(addresses[1])
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, string(addresses[2])+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		resp, err := probe.Do(req)
-		if err != nil {
-			continue
-		}
-		resp.Body.Close()
-		if resp.StatusCode == http.StatusOK {
+		if _, err := fetch(ctx, probe, g.Admin+"/readyz"); err == nil {
 			return nil
 		}
 	}
 }
 
-// logTail returns the end of the gateway's log as an error.
-func (g *gatewayProcess) logTail() error {
-	const most = 4096
-	info, err := g.log.Stat()
+// fetch returns the body of a GET with status 200.
+func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	tail, err := io.ReadAll(io.NewSectionReader(g.log, max(0, info.Size()-most), most))
+	resp, err := client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return fmt.Errorf("its log ends:\n%s", tail)
-}
-
-// Close ends the gateway gracefully, or by force after a bounded wait, and
-// returns when it has ended.
-func (g *gatewayProcess) Close() error {
-	g.cmd.Process.Signal(syscall.SIGTERM) // fails only if the process has ended
-	select {
-	case <-g.done:
-	case <-time.After(stopTimeout):
-		g.cmd.Process.Kill()
-		<-g.done
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: HTTP status %d: %.200s", url, resp.StatusCode, body)
 	}
-	return g.log.Close()
+	return body, err
 }

@@ -3,112 +3,155 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 )
 
-// path is one way from the clients to the upstream.
-type path struct {
-	Name string
-	URL  string
-	Tool string // the tool's public name on this path
-	PID  int    // the measured process: the proxy, or the upstream on the direct path
+// caller makes calls one after the other and checks their answers.
+type caller interface {
+	call() error
+	close()
 }
 
-// load is the load on each path in a round.
+// opener opens the caller with this number.
+type opener func(ctx context.Context, number int) (caller, error)
+
+// opener returns the opener of clients of a target.
+func (t *target) opener() opener {
+	return func(ctx context.Context, number int) (caller, error) {
+		c, err := openClient(ctx, t, number)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
+}
+
+// load is the load on each path in a turn.
 type load struct {
-	Era      string
 	Clients  int
 	Warmup   time.Duration // before the counted part
-	Duration time.Duration // of the counted part
+	Duration time.Duration // of the counted part; it ends with the last call that began in it
 }
 
-// sample is the outcome of one round on one path.
-type sample struct {
-	PerSecond float64 // counted calls
-	P50, P99  time.Duration
-	// CPU is the processor time that the measured process took for one call. It
-	// hardly depends on the rest of the machine, unlike the other figures.
-	CPU time.Duration
-}
-
-// run puts the load on p and measures it. The first error of a client ends the
-// round; a wrong answer is an error.
-func (l load) run(ctx context.Context, p path) (sample, error) {
-	ctx, stopTimer := context.WithTimeoutCause(ctx, l.Warmup+l.Duration+2*ioTimeout,
-		errors.New("the round did not end in time"))
+// run puts the load on the process pid and measures it. The first error of a
+// caller ends the run; a wrong answer is an error.
+func (l load) run(ctx context.Context, pid int, open opener) (sample, error) {
+	ctx, stopTimer := context.WithTimeoutCause(ctx, l.Warmup+l.Duration+6*ioTimeout,
+		errors.New("the turn did not end in time"))
 	defer stopTimer()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 
-	clients := make([]*client, 0, l.Clients)
-	defer func() {
-		for _, c := range clients {
-			c.close()
-		}
-	}()
-	for number := range l.Clients {
-		c, err := openClient(ctx, p.URL, l.Era, p.Tool, number)
-		if err != nil {
-			return sample{}, fmt.Errorf("%s: %w", p.Name, err)
-		}
-		clients = append(clients, c)
+	callers, err := openAll(ctx, l.Clients, open)
+	defer closeAll(callers)
+	if err != nil {
+		return nil, errors.Join(err, context.Cause(ctx))
 	}
-
 	var (
 		wg        sync.WaitGroup
 		latencies = make([][]time.Duration, l.Clients)
 		begin     = time.Now().Add(l.Warmup)
 		end       = begin.Add(l.Duration)
 	)
-	for i, c := range clients {
+	for i, c := range callers {
 		wg.Go(func() {
 			var err error
-			if latencies[i], err = c.repeat(begin, end); err != nil {
+			if latencies[i], err = repeat(c, begin, end); err != nil {
 				fail(err)
 			}
 		})
 	}
-	var cpu [2]time.Duration
-	for i, at := range []time.Time{begin, end} {
+	var used time.Duration // before the counted part
+	wg.Go(func() {
+		select {
+		case <-time.After(time.Until(begin)):
+			used = cpuTime(pid)
+		case <-ctx.Done():
+		}
+	})
+	wg.Wait()
+	elapsed := time.Since(begin)
+	used = cpuTime(pid) - used
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	all := slices.Concat(latencies...)
+	slices.Sort(all)
+	return sample{
+		perSecond: float64(len(all)) / elapsed.Seconds(),
+		p50:       microseconds(quantile(all, 0.50)),
+		p99:       microseconds(quantile(all, 0.99)),
+		cpu:       microseconds(used) / float64(len(all)),
+		resident:  float64(residentBytes(pid)) / (1 << 20),
+	}, nil
+}
+
+func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// openAll opens n callers, some at a time. After an error it returns those that
+// are open.
+func openAll(ctx context.Context, n int, open opener) (callers []caller, err error) {
+	all := make([]caller, n)
+	err = inParallel(n, func(i int) (err error) {
+		all[i], err = open(ctx, i)
+		return err
+	})
+	return slices.DeleteFunc(all, func(c caller) bool { return c == nil }), err
+}
+
+func closeAll(callers []caller) {
+	inParallel(len(callers), func(i int) error {
+		callers[i].close()
+		return nil
+	})
+}
+
+// inParallel calls do for 0 to n-1, at most 16 at a time. It returns the first
+// error; calls that have not begun by then are left out.
+func inParallel(n int, do func(i int) error) error {
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		next  int
+		first error
+	)
+	take := func(err error) (i int, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if first == nil {
+			first = err
+		}
+		if first != nil || next == n {
+			return 0, false
+		}
+		next++
+		return next - 1, true
+	}
+	for range min(n, 16) {
 		wg.Go(func() {
-			select {
-			case <-time.After(time.Until(at)):
-				cpu[i] = cpuTime(p.PID)
-			case <-ctx.Done():
+			var err error
+			for i, ok := take(nil); ok; i, ok = take(err) {
+				err = do(i)
 			}
 		})
 	}
 	wg.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return sample{}, fmt.Errorf("%s: %w", p.Name, err)
-	}
-	all := slices.Concat(latencies...)
-	if len(all) == 0 {
-		return sample{}, fmt.Errorf("%s: no call ended within %s", p.Name, l.Duration)
-	}
-	slices.Sort(all)
-	return sample{
-		PerSecond: float64(len(all)) / l.Duration.Seconds(),
-		P50:       quantile(all, 0.50),
-		P99:       quantile(all, 0.99),
-		CPU:       (cpu[1] - cpu[0]) / time.Duration(len(all)),
-	}, nil
+	return first
 }
 
-// repeat makes calls until end. It returns the durations of the calls that began
-// and ended between begin and end.
-func (c *client) repeat(begin, end time.Time) ([]time.Duration, error) {
-	c.conn.SetDeadline(end.Add(ioTimeout))
-	latencies := make([]time.Duration, 0, 1<<16)
-	for started := time.Now(); started.Before(end); {
+// repeat makes calls until end, and at least one after begin. It returns the
+// durations of the calls that began after begin.
+func repeat(c caller, begin, end time.Time) ([]time.Duration, error) {
+	latencies := make([]time.Duration, 0, 1<<14)
+	for started := time.Now(); started.Before(end) || len(latencies) == 0; {
 		if err := c.call(); err != nil {
 			return nil, err
 		}
 		ended := time.Now()
-		if !started.Before(begin) && !ended.After(end) {
+		if !started.Before(begin) {
 			latencies = append(latencies, ended.Sub(started))
 		}
 		started = ended

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 
@@ -10,16 +9,10 @@ import (
 )
 
 // TestMain runs the test binary as the program when a test starts a role in a
-// separate process, and as a fake gateway when a test starts the gateway.
+// separate process.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case "-role":
-			os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-		case "run":
-			fmt.Fprintln(os.Stderr, runFakeGateway(os.Args[2:]))
-			os.Exit(1)
-		}
+	if len(os.Args) > 1 && os.Args[1] == "-role" {
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -1,119 +1,212 @@
 package main
 
 import (
-	"cmp"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
-	"math"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
 
-// quantile returns the nearest-rank quantile q in (0, 1] of a sorted slice, which
-// must not be empty.
-func quantile[T any](sorted []T, q float64) T {
-	rank := int(math.Ceil(q * float64(len(sorted))))
-	return sorted[min(max(rank, 1), len(sorted))-1]
+// report is the outcome of a run, the content of the JSON file.
+type report struct {
+	Time      time.Time         `json:"time"`
+	Commit    string            `json:"commit"`
+	Machine   string            `json:"machine"`
+	CPUs      int               `json:"cpus"`
+	Versions  map[string]string `json:"versions"`
+	Turns     int               `json:"turns"`
+	Duration  string            `json:"duration"` // of one measurement of calls
+	Workloads []*outcome        `json:"workloads"`
 }
 
-// median returns the median of values, which must not be empty. It returns the
-// lower middle value of an even number, so that the median is a measured value.
-func median[T cmp.Ordered](values []T) T {
-	return quantile(slices.Sorted(slices.Values(values)), 0.5)
+// outcome is the outcome of a workload.
+type outcome struct {
+	Name   string         `json:"name"`
+	About  string         `json:"about"`
+	Failed string         `json:"failed,omitempty"`
+	Notes  []string       `json:"notes,omitempty"`
+	Paths  []pathOutcome  `json:"paths"`
+	Ratios []ratioOutcome `json:"ratios"`
+
+	samples map[string][]sample // by path, in order of the turns
 }
 
-// summary is the outcome of a path over all rounds: medians, and the range of the
-// rate.
-type summary struct {
-	Path               string
-	Rate, Min, Max     float64 // calls a second
-	P50, P99           time.Duration
-	CPU                time.Duration // of the measured process for one call
-	OfReverse, OfTyped float64       // ratio of the rates; NaN if the proxy did not run
+type pathOutcome struct {
+	Name    string            `json:"name"`
+	Figures map[metric]spread `json:"figures"`
 }
 
-// results are the samples of each path, in the order of the first rounds.
-type results struct {
-	paths   []string
-	samples map[string][]sample
+type ratioOutcome struct {
+	Name        string `json:"name"`
+	Metric      metric `json:"metric"`
+	Of          string `json:"of"`
+	To          string `json:"to,omitempty"`
+	Want        string `json:"want,omitempty"`
+	Requirement int    `json:"requirement,omitempty"`
+	Met         bool   `json:"met"`
+	spread
 }
 
-func (r *results) add(path string, s sample) {
-	if r.samples == nil {
-		r.samples = make(map[string][]sample)
+// summarize fills in the paths and ratios from the samples.
+func (o *outcome) summarize(w workload) {
+	for _, p := range w.Paths {
+		samples := o.samples[p.Name]
+		if len(samples) == 0 {
+			continue
+		}
+		figures := make(map[metric]spread)
+		for m := range samples[0] {
+			figures[m] = spreadOf(column(samples, m))
+		}
+		o.Paths = append(o.Paths, pathOutcome{p.Name, figures})
 	}
-	if r.samples[path] == nil {
-		r.paths = append(r.paths, path)
-	}
-	r.samples[path] = append(r.samples[path], s)
-}
-
-// rate returns the median rate of a path, NaN if the path did not run.
-func (r *results) rate(path string) float64 {
-	if len(r.samples[path]) == 0 {
-		return math.NaN()
-	}
-	return median(column(r.samples[path], func(s sample) float64 { return s.PerSecond }))
-}
-
-func (r *results) summarize() []summary {
-	var all []summary
-	for _, path := range r.paths {
-		samples := r.samples[path]
-		rates := column(samples, func(s sample) float64 { return s.PerSecond })
-		all = append(all, summary{
-			Path:      path,
-			Rate:      r.rate(path),
-			Min:       slices.Min(rates),
-			Max:       slices.Max(rates),
-			P50:       median(column(samples, func(s sample) time.Duration { return s.P50 })),
-			P99:       median(column(samples, func(s sample) time.Duration { return s.P99 })),
-			CPU:       median(column(samples, func(s sample) time.Duration { return s.CPU })),
-			OfReverse: r.rate(path) / r.rate(pathReverse),
-			OfTyped:   r.rate(path) / r.rate(pathTyped),
+	for _, r := range w.Ratios {
+		values := column(o.samples[r.Of], r.Metric)
+		if r.To != "" {
+			base := column(o.samples[r.To], r.Metric)
+			values = values[:min(len(values), len(base))]
+			for i := range values {
+				values[i] /= base[i]
+			}
+		}
+		if len(values) == 0 {
+			continue // a path was left out
+		}
+		s := spreadOf(values)
+		o.Ratios = append(o.Ratios, ratioOutcome{
+			Name: r.Name(), Metric: r.Metric, Of: r.Of, To: r.To, Want: r.want(), Requirement: r.Requirement, Met: r.met(s.Median), spread: s,
 		})
 	}
-	return all
 }
 
-func column[T any](samples []sample, of func(sample) T) []T {
-	values := make([]T, len(samples))
+// column returns one figure of all samples.
+func column(samples []sample, m metric) []float64 {
+	values := make([]float64, len(samples))
 	for i, s := range samples {
-		values[i] = of(s)
+		values[i] = s[m]
 	}
 	return values
 }
 
-// print writes the table of the summaries.
-func (r *results) print(w io.Writer) error {
+// newReport returns a report about this machine without workloads.
+func newReport(o options, nginx string) *report {
+	r := &report{
+		Time: time.Now().UTC().Truncate(time.Second), Commit: commit(), Machine: machine(), CPUs: runtime.NumCPU(),
+		Versions: map[string]string{"go": runtime.Version()}, Turns: o.Turns, Duration: o.load.Duration.String(),
+	}
+	if nginx != "" {
+		r.Versions["nginx"] = nginxVersion(nginx)
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range info.Deps {
+			if strings.HasSuffix(dep.Path, "/go-sdk") {
+				r.Versions["go-sdk"] = dep.Version
+			}
+		}
+	}
+	return r
+}
+
+// commit returns the commit of the sources, "" if there is no repository.
+func commit() string {
+	out, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// write stores the report as JSON.
+func (r *report) write(file string) error {
+	data, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(data, '\n'), 0o644)
+}
+
+// readReport reads the JSON file of a run.
+func readReport(file string) (*report, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var r report
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return &r, nil
+}
+
+// figuresShown are the metrics of the table of paths, in the order of its
+// columns.
+var figuresShown = []metric{perSecond, p50, p99, cpu, resident, each, ofSize, toReady, toCall, toLast}
+
+// print writes a workload as two tables.
+func (o *outcome) print(w io.Writer) error {
+	fmt.Fprintf(w, "\n%s: %s\n", o.Name, o.About)
+	if o.Failed != "" {
+		_, err := fmt.Fprintf(w, "FAILED: %s\n", o.Failed)
+		return err
+	}
+	for _, note := range o.Notes {
+		fmt.Fprintf(w, "note: %s\n", note)
+	}
+	shown := slices.DeleteFunc(slices.Clone(figuresShown), func(m metric) bool {
+		return !slices.ContainsFunc(o.Paths, func(p pathOutcome) bool { _, ok := p.Figures[m]; return ok })
+	})
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "path\tcalls/s\tmin\tmax\tp50\tp99\tcpu/call\t× reverse\t× typed\t")
-	for _, s := range r.summarize() {
-		fmt.Fprintf(tw, "%s\t%.0f\t%.0f\t%.0f\t%s\t%s\t%s\t%s\t%s\t\n", s.Path, s.Rate, s.Min, s.Max,
-			s.P50.Round(time.Microsecond), s.P99.Round(time.Microsecond), s.CPU.Round(time.Microsecond), ratio(s.OfReverse), ratio(s.OfTyped))
+	fmt.Fprint(tw, "path\t")
+	for _, m := range shown {
+		fmt.Fprintf(tw, "%s\t", m.column())
+	}
+	fmt.Fprintln(tw)
+	for _, p := range o.Paths {
+		fmt.Fprintf(tw, "%s\t", p.Name)
+		for _, m := range shown {
+			if s, ok := p.Figures[m]; ok {
+				fmt.Fprintf(tw, "%s\t", number(s.Median))
+			} else {
+				fmt.Fprint(tw, "-\t")
+			}
+		}
+		fmt.Fprintln(tw)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	tw = tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	for _, r := range o.Ratios {
+		fmt.Fprintf(tw, "  %s\t%.2f\t%.2f to %.2f\t%s\t%s\n", r.Name, r.Median, r.Min, r.Max, r.Want, r.verdict())
 	}
 	return tw.Flush()
 }
 
-func ratio(x float64) string {
-	if math.IsNaN(x) {
-		return "-"
+// verdict says whether the requirement is met, "" if there is none.
+func (r ratioOutcome) verdict() string {
+	switch {
+	case r.Requirement == 0:
+		return ""
+	case r.Met:
+		return fmt.Sprintf("met (%d)", r.Requirement)
 	}
-	return fmt.Sprintf("%.2f", x)
+	return fmt.Sprintf("NOT MET (%d)", r.Requirement)
 }
 
-// require returns an error unless the gateway's median rate is at least these
-// multiples of the proxies' medians. 0 requires nothing. A ratio with a path that
-// did not run fails.
-func (r *results) require(reverse, typed float64) error {
-	check := func(proxy string, want float64) error {
-		got := r.rate(pathGateway) / r.rate(proxy)
-		if want == 0 || got >= want {
-			return nil
-		}
-		return fmt.Errorf("the gateway reaches %s × %s, %.2f × is required", ratio(got), proxy, want)
+// number formats a figure with three digits, without an exponent.
+func number(x float64) string {
+	switch {
+	case x >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
 	}
-	return errors.Join(check(pathReverse, reverse), check(pathTyped, typed))
+	return fmt.Sprintf("%.2f", x)
 }

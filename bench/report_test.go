@@ -3,7 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestQuantile(t *testing.T) {
@@ -34,61 +33,80 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// rated returns results with these rates, one sample each.
-func rated(rates map[string][]float64) *results {
-	var r results
-	for _, path := range allPaths {
-		for _, rate := range rates[path] {
-			r.add(path, sample{PerSecond: rate, P50: time.Millisecond, P99: 3 * time.Millisecond, CPU: 70 * time.Microsecond})
+func TestRound(t *testing.T) {
+	for x, want := range map[float64]float64{123456.7: 123460, 1.234567: 1.2346, 0.000123456: 0.00012346, 0: 0, -98765.4: -98765} {
+		if got := round(x); got != want {
+			t.Errorf("round(%v) = %v, want %v", x, got, want)
 		}
 	}
-	return &r
 }
 
+// rated returns the outcome of a workload with these rates in its turns.
+func rated(w workload, rates map[string][]float64) *outcome {
+	o := &outcome{Name: w.Name, About: w.About, samples: make(map[string][]sample)}
+	for name, values := range rates {
+		for _, rate := range values {
+			o.samples[name] = append(o.samples[name], sample{perSecond: rate, p99: 3000})
+		}
+	}
+	o.summarize(w)
+	return o
+}
+
+// Ratios are formed within each turn, so that a slow turn changes none of them.
 func TestReport(t *testing.T) {
-	r := rated(map[string][]float64{
-		pathDirect:  {400, 500, 390},
-		pathReverse: {100, 90, 110},
-		pathGateway: {150, 10, 160},
-	})
+	w := workload{
+		Name: "test", About: "A test.",
+		Paths: []path{{Name: viaReverse}, {Name: viaNginx}, {Name: viaGateway}},
+		Ratios: []ratio{
+			{Metric: perSecond, Of: viaGateway, To: viaReverse, AtLeast: 1.5, Requirement: 1},
+			{Metric: perSecond, Of: viaGateway, To: viaNginx, AtLeast: 1, Requirement: 1},
+			{Metric: p99, Of: viaGateway, AtMost: 2000, Requirement: 2},
+			{Metric: p99, Of: viaGateway, To: viaReverse},
+		},
+	}
+	o := rated(w, map[string][]float64{viaReverse: {100, 10, 200}, viaGateway: {150, 15, 310}})
 	var b strings.Builder
-	if err := r.print(&b); err != nil {
+	if err := o.print(&b); err != nil {
 		t.Fatal(err)
 	}
 	want := `
-      path   calls/s   min   max   p50   p99   cpu/call   × reverse   × typed
-    direct       400   390   500   1ms   3ms       70µs        4.00         -
-   reverse       100    90   110   1ms   3ms       70µs        1.00         -
-   gateway       150    10   160   1ms   3ms       70µs        1.50         -
+test: A test.
+      path   per second   p99 in µs
+   reverse          100        3000
+   gateway          150        3000
+  gateway / reverse        1.50      1.50 to 1.55         ≥ 1.5    met (1)
+  gateway, p99             3000.00   3000.00 to 3000.00   ≤ 2000   NOT MET (2)
+  gateway / reverse, p99   1.00      1.00 to 1.00                  
 `
-	if got := "\n" + b.String(); got != want {
+	if got := b.String(); got != want {
 		t.Errorf("got%s\nwant%s", got, want)
+	}
+	r := &report{Workloads: []*outcome{o}}
+	if got := strings.Join(r.missed(), "\n"); got != "2. test: gateway, p99 is 3000.00, want ≤ 2000" {
+		t.Errorf("missed: %s", got)
 	}
 }
 
-func TestRequire(t *testing.T) {
-	tests := []struct {
-		name           string
-		rates          map[string][]float64
-		reverse, typed float64
-		want           string
-	}{
-		{"exactly met", map[string][]float64{pathReverse: {100}, pathTyped: {50}, pathGateway: {150}}, 1.5, 3, ""},
-		{"medians count", map[string][]float64{pathReverse: {100, 100, 100}, pathGateway: {1, 100, 100}}, 1, 0, ""},
-		{"no requirement", map[string][]float64{pathReverse: {100}, pathGateway: {1}}, 0, 0, ""},
-		{"neither met", map[string][]float64{pathReverse: {100}, pathTyped: {50}, pathGateway: {99}}, 1, 3,
-			"the gateway reaches 0.99 × reverse, 1.00 × is required\nthe gateway reaches 1.98 × typed, 3.00 × is required"},
-		{"not measured", map[string][]float64{pathGateway: {99}}, 1, 0, "the gateway reaches - × reverse, 1.00 × is required"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got := ""
-			if err := rated(tt.rates).require(tt.reverse, tt.typed); err != nil {
-				got = err.Error()
+// Each ratio is of paths that its workload has, and requirements have a bound.
+func TestTable(t *testing.T) {
+	names := make(map[string]bool)
+	for _, w := range workloads(1) {
+		if names[w.Name] {
+			t.Errorf("two workloads have the name %s", w.Name)
+		}
+		names[w.Name] = true
+		paths := make(map[string]bool)
+		for _, p := range w.Paths {
+			paths[p.Name] = true
+		}
+		for _, r := range w.Ratios {
+			if !paths[r.Of] || r.To != "" && !paths[r.To] {
+				t.Errorf("%s: the ratio %s has an unknown path", w.Name, r.Name())
 			}
-			if got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
+			if bounded := r.AtLeast != 0 || r.AtMost != 0; bounded != (r.Requirement != 0) {
+				t.Errorf("%s: the ratio %s has a bound: %t", w.Name, r.Name(), bounded)
 			}
-		})
+		}
 	}
 }

@@ -1,45 +1,73 @@
 package main
 
 import (
-	"bufio"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
-	"strings"
 	"time"
 )
 
-// The roles in which the program starts itself: the upstream, and the proxies,
-// which have the names of their paths.
+// The kinds of roles in which the program starts itself.
 const (
-	roleUpstream = "upstream"
-	roleReverse  = pathReverse
-	roleTyped    = pathTyped
+	roleUpstream  = "upstream"
+	roleReverse   = "reverse"
+	roleTyped     = "typed"
+	roleFiles     = "files"
+	roleBroadcast = "broadcast"
+	roleStdio     = "stdio"
 )
+
+// role is what a child of this program serves. It travels as JSON in -role.
+type role struct {
+	Kind   string `json:"kind"`
+	Era    string `json:"era,omitempty"`    // of the typed proxy
+	Target string `json:"target,omitempty"` // URL of the upstream of a proxy; of the typed proxy also the kind stdio
+	Dir    string `json:"dir,omitempty"`    // folder that is served as files
+	Gzip   bool   `json:"gzip,omitempty"`   // whether the files exist compressed
+	Certs  string `json:"certs,omitempty"`  // folder of certificates: serve TLS
+	Trust  string `json:"trust,omitempty"`  // certificate that proxies trust
+	Tools  int    `json:"tools,omitempty"`  // how many tools the upstream lists beside its own
+	// Updates makes the upstream offer a resource with subscriptions.
+	Updates bool `json:"updates,omitempty"`
+}
 
 // serveRole listens on a free loopback port, writes "http://host:port/mcp" and a
 // newline to ready, and serves the role until a read from stop ends. A child thus
-// ends with its parent. target is the upstream's URL for proxies.
-func serveRole(role, era, target string, stop io.Reader, ready io.Writer) error {
+// ends with its parent. The stdio server speaks MCP over stop and ready instead.
+func serveRole(r role, stop io.Reader, ready io.Writer) error {
+	if r.Kind == roleStdio {
+		return serveLines(stop, ready)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	handler, closeHandler, err := roleHandler(ctx, role, era, target)
+	handler, closeHandler, err := roleHandler(ctx, r)
 	if err != nil {
-		return fmt.Errorf("role %s: %w", role, err)
+		return fmt.Errorf("role %s: %w", r.Kind, err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", anyPort)
 	if err != nil {
-		return fmt.Errorf("role %s: %w", role, err)
+		return fmt.Errorf("role %s: %w", r.Kind, err)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, Protocols: new(http.Protocols)}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	scheme := "http"
+	if r.Certs != "" {
+		scheme = "https"
+		if server.TLSConfig, err = serverTLS(r.Certs); err != nil {
+			return fmt.Errorf("role %s: %w", r.Kind, err)
+		}
+		listener = tls.NewListener(listener, server.TLSConfig)
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	fmt.Fprintf(ready, "http://%s/mcp\n", listener.Addr())
+	fmt.Fprintf(ready, "%s://%s/mcp\n", scheme, listener.Addr())
 
 	io.Copy(io.Discard, stop) // the role ends at EOF or an error
 	server.Close()
@@ -47,65 +75,35 @@ func serveRole(role, era, target string, stop io.Reader, ready io.Writer) error 
 	return closeHandler()
 }
 
-func roleHandler(ctx context.Context, role, era, target string) (handler http.Handler, close func() error, err error) {
-	if role == roleUpstream {
-		return rawUpstream{}, func() error { return nil }, nil
+func roleHandler(ctx context.Context, r role) (handler http.Handler, close func() error, err error) {
+	nothing := func() error { return nil }
+	switch r.Kind {
+	case roleUpstream:
+		return newRawUpstream(r), nothing, nil
+	case roleBroadcast:
+		return &broadcast{}, nothing, nil
+	case roleFiles:
+		if info, err := os.Stat(r.Dir); err != nil || !info.IsDir() {
+			return nil, nil, fmt.Errorf("dir %q is not a folder", r.Dir)
+		}
+		return fileServer(r.Dir, r.Gzip), nothing, nil
+	case roleReverse:
+		target, err := parseTarget(r.Target)
+		if err != nil {
+			return nil, nil, err
+		}
+		return newReverseProxy(target, r.Trust)
+	case roleTyped:
+		return newTypedProxy(ctx, r)
+	default:
+		return nil, nil, errors.New("unknown kind")
 	}
+}
+
+func parseTarget(target string) (*url.URL, error) {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
-		return nil, nil, fmt.Errorf("-target %q is not the URL of an upstream", target)
+		return nil, fmt.Errorf("target %q is not the URL of an upstream", target)
 	}
-	switch role {
-	case roleReverse:
-		handler, close := newReverseProxy(u)
-		return handler, close, nil
-	case roleTyped:
-		return newTypedProxy(ctx, u, era)
-	default:
-		return nil, nil, fmt.Errorf("unknown; the roles are %s, %s, %s", roleUpstream, roleReverse, roleTyped)
-	}
-}
-
-// child is a process of this program in a role.
-type child struct {
-	URL string // of the MCP endpoint
-
-	cmd   *exec.Cmd
-	stdin io.Closer
-}
-
-// startRole starts this program again in a role and waits until it serves. The
-// caller must call Close.
-func startRole(ctx context.Context, role, era, target string) (*child, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, self, "-role", role, "-era", era, "-target", target)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c := &child{cmd: cmd, stdin: stdin}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		c.Close()
-		return nil, fmt.Errorf("the %s process ended before it served", role)
-	}
-	c.URL = strings.TrimSpace(line)
-	return c, nil
-}
-
-// Close ends the process and waits for it.
-func (c *child) Close() error {
-	c.stdin.Close()
-	return c.cmd.Wait()
+	return u, nil
 }

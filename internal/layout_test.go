@@ -83,6 +83,7 @@ var mayImport = map[string]struct {
 	"upstream/transport/stdio":      {[]string{"upstream/process", "upstream/protocol", "upstream/transport/line"}, "a transport knows the contract and never a connector"},
 	"upstream/transport/inproc":     {[]string{"upstream/protocol", "upstream/transport/line"}, "a transport knows the contract and never a connector"},
 	"upstream/process":              {nil, "children are started and ended without regard to what they speak"},
+	"http1server":                   {[]string{"call"}, "a server knows HTTP and no messages; the context of a request is a call.Scope, below which that of the call costs nothing"},
 	"http1":                         {nil, "an HTTP client knows HTTP: it replaces http.Transport and nothing else"},
 }
 

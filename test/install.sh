@@ -1,6 +1,6 @@
 #!/bin/sh
 # Downloads everything that the tests need, because the tests themselves have no network: the Go modules of this module and of deploy/test, and,
-# into test/node_modules, the MCP clients, the servers and the conformance suite of the end-to-end tests, with their Node.
+# into test/node_modules, the MCP clients, the servers and the conformance suite of the end-to-end tests, with their Node; and nginx.
 # Versions and digests come from go.sum and package-lock.json. The script does nothing if everything is installed.
 set -eu
 cd "$(dirname "$0")"
@@ -23,6 +23,9 @@ try() {
 for module in .. ../deploy/test; do
 	try go -C $module mod download
 done
+
+# The tests of ./bench compare with nginx.
+try ../bench/nginx.sh
 
 # Two concurrent runs would overwrite the same folder.
 mkdir -p ../.cache

@@ -108,10 +108,12 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 	look.Upstreams = slices.DeleteFunc(slices.Clone(cfg.Upstreams), func(u config.Upstream) bool { return u.Disabled || !o.wanted(u.Name) })
 	unchanged := make(map[string]bool)
 	for i, u := range look.Upstreams {
+		look.Upstreams[i].Start, look.Upstreams[i].IdleStop = config.StartEager, 0 // a check connects to all
 		if slices.Contains(o.probe, u.Name) && u.Conformance == config.ConformanceOff {
 			look.Upstreams[i].Conformance = config.ConformanceWarn // a probe reports violations
 			unchanged[u.Name] = true
 		}
+		look.Upstreams[i].Breaker.Failures = 0 // each item is probed, whatever the ones before answered
 	}
 	// The answers of upstreams do not depend on the policy.
 	look.Policy = config.Policy{Default: config.Allow}
@@ -144,6 +146,7 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 		if at := slices.IndexFunc(found.Upstreams, func(f inspect.UpstreamReport) bool { return f.Name == u.Name }); at >= 0 {
 			checked = found.Upstreams[at]
 		}
+		checked.Start = string(u.Start)
 		report.Upstreams = append(report.Upstreams, checked)
 	}
 	return nil

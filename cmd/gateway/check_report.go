@@ -35,13 +35,17 @@ func (o *checkOptions) print(cmd *cobra.Command, report *inspect.Report) error {
 // writeReport prints a report for people.
 func writeReport(r *inspect.Report, out io.Writer, s console.Style, columns int) error {
 	state := func(u inspect.UpstreamReport) string {
+		text := u.State
+		if u.Start == string(config.StartLazy) {
+			text += " (lazy)"
+		}
 		switch u.State {
 		case "ready":
-			return s.Good(u.State)
+			return s.Good(text)
 		case "down", "degraded":
-			return s.Bad(u.State)
+			return s.Bad(text)
 		}
-		return s.Dim(u.State)
+		return s.Dim(text)
 	}
 	var rows [][]string
 	for _, u := range r.Upstreams {

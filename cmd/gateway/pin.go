@@ -88,6 +88,7 @@ func pinnedOf(cfg *config.Config, args []string) ([]config.Upstream, error) {
 	for _, u := range cfg.Upstreams {
 		if u.Pin && !u.Disabled && (len(args) == 0 || u.Name == args[0]) {
 			u.Pin = false // else a first list would be accepted before the user has seen it
+			u.Start, u.IdleStop = config.StartEager, 0
 			found = append(found, u)
 		}
 	}

@@ -136,12 +136,15 @@ func statusLine(u inspect.Upstream, width int, style console.Style) string {
 	if u.Took >= 10*time.Second {
 		took = u.Took.Round(100 * time.Millisecond)
 	}
-	if u.State != connector.Ready && u.State != connector.Degraded {
+	if u.State != connector.Ready && u.State != connector.Degraded && u.State != connector.Idle {
 		return fmt.Sprintf("  %s  %s  %s  (%s)", name, style.Bad("down "), console.Line(u.Reason), took)
 	}
 	state := style.Good("ready")
-	if u.State == connector.Degraded {
+	switch u.State {
+	case connector.Degraded:
 		state = style.Warn("degraded")
+	case connector.Idle:
+		state = style.Dim("idle ")
 	}
 	var items []string
 	for _, kind := range []call.Kind{call.Tool, call.Prompt, call.Resource, call.Template} {

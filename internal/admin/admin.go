@@ -19,7 +19,10 @@ import (
 type Options struct {
 	// Ready returns what the gateway still waits for, one sentence each. It returns
 	// none when the gateway may get traffic.
-	Ready    func() []string
+	Ready func() []string
+	// Failing returns what fails although the gateway is ready, one sentence each; nil:
+	// nothing does.
+	Failing  func() []string
 	Gatherer prometheus.Gatherer
 	// Token is the bearer token that all pages except the probes and the metrics
 	// require. Without a token those pages are served only to programs on this machine.
@@ -42,11 +45,16 @@ func New(o Options) http.Handler {
 		writeJSON(w, http.StatusOK, map[string]any{"status": "ok"})
 	})
 	r.Get("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		status, body := http.StatusOK, map[string]any{"status": "ready"}
 		if waiting := o.Ready(); len(waiting) > 0 {
-			writeJSON(w, http.StatusServiceUnavailable, map[string]any{"status": "not ready", "waiting": waiting})
-			return
+			status, body = http.StatusServiceUnavailable, map[string]any{"status": "not ready", "waiting": waiting}
 		}
-		writeJSON(w, http.StatusOK, map[string]any{"status": "ready"})
+		if o.Failing != nil {
+			if failing := o.Failing(); len(failing) > 0 {
+				body["failing"] = failing
+			}
+		}
+		writeJSON(w, status, body)
 	})
 	r.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))
 	if o.Reload != nil {

@@ -38,6 +38,10 @@ func TestPages(t *testing.T) {
 		body    string
 	}{
 		{name: "health", path: "/healthz", status: 200, body: `{"status":"ok"}`},
+		{
+			name: "ready, an upstream fails", path: "/readyz", status: 200, body: `{"failing":["upstream files fails"],"status":"ready"}`,
+			options: Options{Failing: func() []string { return []string{"upstream files fails"} }},
+		},
 		{name: "ready", path: "/readyz", status: 200, body: `{"status":"ready"}`},
 		{
 			name: "not ready", path: "/readyz", status: 503, body: `{"status":"not ready","waiting":["upstream files is connecting"]}`,

@@ -19,7 +19,7 @@ import (
 
 const audience = "https://gw.example.com/mcp"
 
-func newAuth(t *testing.T, o Options) *Authenticator {
+func newAuth(t testing.TB, o Options) *Authenticator {
 	t.Helper()
 	a, err := New(o)
 	if err != nil {
@@ -30,7 +30,7 @@ func newAuth(t *testing.T, o Options) *Authenticator {
 
 // forTokens returns an Authenticator for the tokens of an issuer. Both have the same,
 // stopped clock, so that tokens do not expire on a slow machine.
-func forTokens(t *testing.T, iss *gatewaytest.Issuer, change ...func(*Options)) *Authenticator {
+func forTokens(t testing.TB, iss *gatewaytest.Issuer, change ...func(*Options)) *Authenticator {
 	t.Helper()
 	now := time.Now()
 	iss.Now = func() time.Time { return now }

@@ -59,6 +59,9 @@ type Result struct {
 	Revision wire.Revision
 	// Extra contains unknown members of the response's envelope, see wire.Message.
 	Extra string
+	// Buffer is the memory that Raw was read into, or nil. Whoever has written the result
+	// may release it if no slice of it is used any more.
+	Buffer *wire.Buffer
 	// Page is set if the result is a page of a list that the gateway keeps. The result then has
 	// every member that the revision of the client requires.
 	Page *Page

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -100,6 +101,9 @@ func (e *entry) check(m *mapping) {
 	e.warnCleartext(m)
 	if m.has("timeout") && e.Timeout > e.MaxDuration {
 		m.errorf("timeout", "is longer than max_duration, which is %v and ends a call first; raise max_duration too", e.MaxDuration)
+	}
+	if e.IdleStop > 0 && e.IdleStop < time.Second {
+		m.errorf("idle_stop", "must be at least 1s, or 0 to never stop it")
 	}
 	e.checkResources(m)
 	e.Cwd = inFolder(m.d.dir, e.Cwd)

@@ -22,6 +22,7 @@ type Config struct {
 	TLS            TLS           `yaml:"tls" doc:"TLS of the address that MCP is served on"`
 	AllowedOrigins []string      `yaml:"allowed_origins" reload:"true" format:"origin" doc:"browser origins that may call, in addition to the gateway's own"`
 	AllowedHosts   []string      `yaml:"allowed_hosts" reload:"true" format:"host" doc:"accepted Host values, in addition to loopback and the host of public_url"`
+	Compression    Compression   `yaml:"compression" reload:"true" default:"auto" enum:"auto|always|lists|off" doc:"which answers are compressed for clients that accept gzip: auto means lists, and large results unless listen is on loopback"`
 	TrustedProxies []string      `yaml:"trusted_proxies" format:"network" doc:"networks of proxies whose X-Forwarded-For, -Host and -Proto are trusted"`
 	StateDir       string        `yaml:"state_dir" doc:"folder for data that survives a restart; empty means the user's state folder"`
 	StartupWait    time.Duration `yaml:"startup_wait" default:"10s" min:"0s" doc:"how long first lists and calls wait for upstreams on their first attempt"`
@@ -43,6 +44,17 @@ type Config struct {
 
 	expansions []expansion // the values of ${…}
 }
+
+// Compression says which answers are compressed for clients that accept it.
+type Compression string
+
+// The values of compression.
+const (
+	CompressAuto   Compression = "auto"
+	CompressAlways Compression = "always"
+	CompressLists  Compression = "lists"
+	CompressOff    Compression = "off"
+)
 
 // Admin is the address for operators.
 type Admin struct {
@@ -109,6 +121,7 @@ type Audit struct {
 	Redact    []string `yaml:"redact" format:"redact-path" doc:"paths in the arguments whose values are not recorded, such as password, auth.token, items.*.key or **.secret"`
 	MaxSize   Size     `yaml:"max_size" default:"100MiB" min:"1MiB" doc:"size at which the file is renamed and a new one begun"`
 	MaxFiles  int      `yaml:"max_files" default:"10" min:"0" max:"100000" doc:"number of renamed files to keep; 0 keeps all"`
+	Sync      bool     `yaml:"sync" default:"false" doc:"whether the disk has the record of a call before the call is made, which a power failure then keeps; without, the operating system has it"`
 }
 
 // check warns of keys without effect.
@@ -118,6 +131,12 @@ func (a *Audit) check(m *mapping) {
 		m.warnf("arguments", "has no effect without telemetry.audit.file")
 	case len(a.Redact) > 0 && !a.Arguments:
 		m.warnf("redact", "has no effect without arguments: true; only the digest of arguments is recorded")
+	}
+	switch {
+	case a.Sync && a.File == "":
+		m.warnf("sync", "has no effect without telemetry.audit.file")
+	case a.Sync && a.File == AuditStdout:
+		m.warnf("sync", "has no effect on standard output; name a file in telemetry.audit.file")
 	}
 	if a.File != "" && a.File != AuditStdout {
 		a.File = inFolder(m.d.dir, a.File)

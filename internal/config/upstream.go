@@ -54,6 +54,15 @@ const (
 	AskSerialize AskCalls = "serialize"
 )
 
+// Start says when an upstream is started or connected.
+type Start string
+
+// StartEager starts it with the gateway; StartLazy when a client needs it.
+const (
+	StartEager Start = "eager"
+	StartLazy  Start = "lazy"
+)
+
 // Upstream is one MCP server behind the gateway: its connection, and how it is published.
 type Upstream struct {
 	Name string `yaml:"-"` // unique; matches [a-z][a-z0-9-]{0,31}
@@ -64,9 +73,16 @@ type Upstream struct {
 
 	Connection `yaml:",inline"`
 
+	Breaker Breaker `yaml:"breaker" doc:"circuit breaker: calls fail at once while the server fails or hangs"`
+
+	HealthInterval time.Duration `yaml:"health_interval" default:"1m" min:"0s" doc:"how long the server may send nothing before the gateway asks whether it is there; 0s turns that off"`
+
 	Prefix   *string `yaml:"prefix" format:"prefix" doc:"prefix of public names: the upstream's name unless set; empty means no prefix"`
 	Required bool    `yaml:"required" default:"false" doc:"whether the gateway is ready only with this upstream"`
 	Disabled bool    `yaml:"disabled" default:"false" doc:"whether to leave the upstream out"`
+
+	Start    Start         `yaml:"start" default:"eager" enum:"eager|lazy" doc:"whether the server is started, or connected, with the gateway or when a client needs it"`
+	IdleStop time.Duration `yaml:"idle_stop" default:"0s" min:"0s" doc:"how long nothing may need the server before it is stopped, or disconnected; 0 never stops it"`
 
 	Tools     NamedFilter `yaml:"tools" doc:"tools that are published"`
 	Resources Filter      `yaml:"resources" doc:"resources that are published"`
@@ -106,6 +122,12 @@ type Connection struct {
 	MaxSessions int      `yaml:"max_sessions" default:"100" min:"1" max:"100000" doc:"sessions of clients or principals at the same time; no principal, or address, has more than is left for the others"`
 	AskCalls    AskCalls `yaml:"ask_calls" default:"refuse" enum:"refuse|serialize" doc:"whether questions that name no call are refused while calls of several clients run, or one call runs at a time"`
 	Roots       []Root   `yaml:"roots" doc:"answer of a shared session to roots/list"`
+}
+
+// Breaker configures the circuit breakers of the sessions with an upstream.
+type Breaker struct {
+	Failures int           `yaml:"failures" default:"5" min:"0" max:"1000000" doc:"failed calls in a row after which calls fail at once; 0 turns the breaker off"`
+	Open     time.Duration `yaml:"open" default:"10s" min:"1ms" max:"1h" doc:"how long calls fail at once before one is tried"`
 }
 
 // Conformance says what the gateway does with violations of the specification.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -170,7 +169,7 @@ func (x *exchange) wantsLog(params wire.Raw) bool {
 
 // response returns the response in the form of the client's era.
 func (x *exchange) response(a answer) response {
-	r := response{buf: newBuffer()}
+	r := response{buf: newBuffer(), memory: a.result.Buffer}
 	b := append(r.buf.b, `{"jsonrpc":"2.0","id":`...)
 	b = x.id.Append(b)
 	modern := x.call.Client.Era() == wire.EraModern
@@ -187,9 +186,10 @@ func (x *exchange) response(a answer) response {
 		r.cut = len(b)
 		r.result, b = x.s.modernResult(b, x.call.Method, a.result)
 	default:
-		b = append(b, `,"result":`...)
-		r.cut = len(b)
-		r.result = legacyResult(a.result)
+		b, r.cut, r.result = appendLegacy(append(b, `,"result":`...), a.result)
+	}
+	if a.err == nil {
+		r.page = a.result.Page
 	}
 	if extra != "" {
 		b = append(b, ',')
@@ -202,8 +202,7 @@ func (x *exchange) response(a answer) response {
 // message returns the response in the form of the client's era as one message.
 func (x *exchange) message(a answer) []byte {
 	r := x.response(a)
-	defer r.release()
-	return slices.Concat(r.buf.b[:r.cut], r.result, r.buf.b[r.cut:])
+	return r.message()
 }
 
 // finish answers the request with the response to the POST that carried it.
@@ -221,7 +220,6 @@ func (x *exchange) finish(p *postResponse, a answer) {
 	}
 	r := x.response(a)
 	p.finish(status, &r)
-	r.release()
 }
 
 // modernStatus returns the HTTP status for an error. Only these codes have one

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"mcpgateway/internal/wire"
@@ -51,6 +52,44 @@ func FuzzPost(f *testing.F) {
 					t.Errorf("answer %s: %v", w.Body, err)
 				}
 			}
+		}
+	})
+}
+
+// Several Accept headers mean the same as one with all their items (RFC 9110, section 5.3).
+func FuzzAccept(f *testing.F) {
+	f.Add("application/json", "text/event-stream")
+	f.Add("*/*;q=0.5, text/*", "application/json;q=0")
+	f.Add("text/event-stream; charset=utf-8 ;Q=0.000", "application/*")
+	f.Fuzz(func(t *testing.T, one, other string) {
+		if strings.TrimSpace(one) == "" || strings.TrimSpace(other) == "" {
+			return // an empty header counts as */*
+		}
+		two, joined := parseAccept([]string{one, other}), parseAccept([]string{one + "," + other})
+		if two != joined {
+			t.Errorf("%q and %q: %+v; joined: %+v", one, other, two, joined)
+		}
+		if joined.eventsFirst && !joined.events {
+			t.Errorf("%q and %q prefer events, which they do not accept", one, other)
+		}
+	})
+}
+
+// The acknowledgement of any filter is valid JSON, and a filter that is not an object is refused.
+func FuzzListen(f *testing.F) {
+	f.Add([]byte(`{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["memo:a"]}}`))
+	f.Add([]byte(`{"notifications":{"promptsListChanged":1,"resourcesListChanged":null}}`))
+	f.Add([]byte(`{"notifications":[]}`))
+	f.Fuzz(func(t *testing.T, params []byte) {
+		if wire.Check(params, wire.Limits{Depth: 100}, wire.Strict) != nil {
+			return
+		}
+		sub, ok := parseSubscription(params, wire.ID{})
+		if ok != (wire.ValueOf(params).Get("notifications").Kind() == '{') {
+			t.Errorf("%s: the filter is read: %v", params, ok)
+		}
+		if ack := sub.acknowledgement(); wire.Check(ack, wire.Limits{Depth: 100}, wire.Strict) != nil {
+			t.Errorf("%s is acknowledged with %s", params, ack)
 		}
 	})
 }

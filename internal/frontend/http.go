@@ -78,6 +78,10 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request, principal *ca
 		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name application/json or text/event-stream, better both"})
 		return
 	}
+	if p.codings = parseAcceptEncoding(r.Header["Accept-Encoding"]); p.codings.refusesAll() {
+		s.refuse(w, r, errNoCoding)
+		return
+	}
 	if s.stopped.Load() {
 		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, "the gateway is shutting down")
 		return

@@ -122,6 +122,9 @@ type Settings struct {
 	AllowedHosts   []string // values of Host beside loopback and the public one: host or host:port
 	CheckHost      bool     // check Host off loopback even without AllowedHosts
 	PublicURL      string   // the URL that clients use, "" if they use the listener's address
+	// CompressLists compresses pages of lists for clients that accept gzip, and
+	// CompressResults all large results.
+	CompressLists, CompressResults bool
 	// ParkTTL is how long a client may take to come back to a parked call, 5 min.
 	ParkTTL time.Duration
 }

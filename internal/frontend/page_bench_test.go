@@ -3,11 +3,13 @@ package frontend
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,13 +78,23 @@ func BenchmarkPage(b *testing.B) {
 	if err := os.WriteFile(filepath.Join(dir, "mcp"), fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"result":%s}`, page.Raw), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	gateway := New(Options{Handler: constantHandler{page}, Info: wire.Raw(`{"name":"gateway","version":"1"}`)})
+	gateway := New(Options{Handler: constantHandler{page}, Info: wire.Raw(`{"name":"gateway","version":"1"}`), Settings: Settings{CompressLists: true}})
+	compressed, _ := gzipped.Compress(nil, page.Raw)
+	ready := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(compressed)))
+		w.Write(compressed)
+	})
 	for _, bb := range []struct {
 		name, headers string
 		handler       http.Handler
 	}{
 		{"gateway", "", gateway},
 		{"file", "", http.FileServer(http.Dir(dir))},
+		{"gateway/gzip", "Accept-Encoding: gzip\r\n", gateway},
+		{"ready/gzip", "Accept-Encoding: gzip\r\n", ready},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			s := httptest.NewServer(bb.handler)

@@ -1,6 +1,11 @@
 package frontend
 
-import "slices"
+import (
+	"slices"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
 
 // pieces is a message in up to three pieces, some of which may be empty.
 type pieces [3][]byte
@@ -14,6 +19,8 @@ type response struct {
 	buf    *buffer
 	cut    int
 	result []byte
+	page   *call.Page   // nil if the result is not a page that is kept
+	memory *wire.Buffer // that the result was read into, nil if it is not released
 }
 
 // smallResult is the size up to which a result is copied, because one write costs less
@@ -27,6 +34,13 @@ func (r *response) joined() []byte {
 	return r.buf.b
 }
 
+// message returns the response as one text of its own, and releases it.
+func (r *response) message() []byte {
+	msg := slices.Concat(r.buf.b[:r.cut], r.result, r.buf.b[r.cut:])
+	r.release()
+	return msg
+}
+
 // pieces returns the response in pieces. They are valid until release.
 func (r *response) pieces() pieces {
 	if len(r.result) <= smallResult {
@@ -35,5 +49,9 @@ func (r *response) pieces() pieces {
 	return pieces{r.buf.b[:r.cut], r.result, r.buf.b[r.cut:]}
 }
 
-// release lets other responses reuse the memory.
-func (r *response) release() { r.buf.release() }
+// release lets others reuse the memory of the response and of its result. It is called at
+// most once, and not after a write that failed: HTTP/2 may still be writing from it.
+func (r *response) release() {
+	r.buf.release()
+	r.memory.Release()
+}

@@ -27,6 +27,7 @@ type postResponse struct {
 	body     *buffer // nil after releaseBody
 	era      wire.Era
 	accepts  responseTypes
+	codings  codings
 	sess     *session.Session // nil if there is none
 	// onLost, if not nil, is called when the client is gone, or is too slow for a stream
 	// of events. It may be called more than once, and must not block.
@@ -76,15 +77,17 @@ func (p *postResponse) open() {
 	}()
 }
 
-// finish completes the response with its last message. The status is only used for
-// JSON: a stream has begun with 200. It is called once.
+// finish completes the response with its last message, and releases that. The status is
+// only used for JSON: a stream has begun with 200. It is called once.
 func (p *postResponse) finish(status int, last *response) {
 	if st := p.close(status); st != nil {
-		st.Finish(last.joined())
+		st.Finish(last.message())
 		<-p.written
 		return
 	}
-	p.s.writeJSON(p.w, p.reserved.share, status, last.pieces())
+	if p.write(status, last) == nil {
+		last.release()
+	}
 }
 
 // refusalStatus returns the HTTP status for a refused call, and sets the headers that
@@ -113,7 +116,7 @@ func (p *postResponse) finishBatch(answers [][]byte) {
 		<-p.written
 		return
 	}
-	p.s.writeJSON(p.w, p.reserved.share, http.StatusOK, pieces{joinMessages(answers)})
+	p.write(http.StatusOK, &response{buf: &buffer{}, result: joinMessages(answers)})
 }
 
 // close makes Send refuse further messages. It returns the stream for the last message,
@@ -167,13 +170,14 @@ func (p *postResponse) cleanUp() {
 	}
 }
 
-// writeJSON writes a complete response.
-func (s *Server) writeJSON(w http.ResponseWriter, share fairshare.Share, status int, msg pieces) {
+// writeJSON writes a complete response. After an error nobody may reuse the memory of msg,
+// because HTTP/2 may still be writing from it.
+func (s *Server) writeJSON(w http.ResponseWriter, share fairshare.Share, status int, msg pieces) error {
 	h := w.Header()
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(msg.size())}
 	w.WriteHeader(status)
-	s.writeResponse(w, http.NewResponseController(w), share, msg, false)
+	return s.writeResponse(w, http.NewResponseController(w), share, msg, false)
 }
 
 // writeResponse writes a message with a deadline for each writePiece bytes, so that a slow

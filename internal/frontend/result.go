@@ -87,11 +87,14 @@ func readResult(root wire.Value) resultMembers {
 	return r
 }
 
-// legacyResult returns a result without the members that only modern revisions have. A
-// result of a legacy upstream that happens to have members of these names keeps them.
-func legacyResult(res call.Result) wire.Raw {
+// appendLegacy appends to dst a result without the members that only modern revisions have.
+// A result of a legacy upstream that happens to have members of these names keeps them.
+//
+// The longest part of the result that stays as it is, the whole of it in most cases, is
+// not appended: it belongs before dst[cut].
+func appendLegacy(dst []byte, res call.Result) (out []byte, cut int, stays []byte) {
 	if res.Revision.Era() != wire.EraModern {
-		return res.Raw
+		return dst, len(dst), res.Raw
 	}
 	e := wire.NewEdit(res.Raw)
 	remove := []string{"resultType", "ttlMs", "cacheScope"}
@@ -110,7 +113,21 @@ func legacyResult(res call.Result) wire.Raw {
 		}
 	}
 	e.Remove(e.Root(), remove...)
-	return e.Bytes()
+	var few [8][]byte
+	parts := e.Pieces(few[:0])
+	for _, part := range parts {
+		if len(part) > len(stays) {
+			stays = part
+		}
+	}
+	for _, part := range parts {
+		if cut == 0 && len(part) == len(stays) {
+			cut = len(dst)
+			continue
+		}
+		dst = append(dst, part...)
+	}
+	return dst, cut, stays
 }
 
 // modernError returns an error in the form of modern revisions, which have no code for a

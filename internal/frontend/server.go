@@ -72,7 +72,7 @@ func New(o Options) *Server {
 	s.parked = park.NewTable(park.Options{
 		Sealer: o.Parking.Sealer, Replica: o.Parking.Replica, Permit: o.Parking.Permit,
 		MaxPerClient: o.Limits.MaxParked, Max: parkedShares * o.Limits.MaxParked,
-		TTL:   func() time.Duration { return s.settings.Load().parkTTL },
+		TTL:   func() time.Duration { return s.settings.Load().ParkTTL },
 		Gauge: o.Metrics.Parked, Logger: s.ratelog,
 	})
 	s.bodies = fairshare.New(o.Limits.MaxBodies, 0)
@@ -94,8 +94,7 @@ func New(o Options) *Server {
 // settings are the current Settings, prepared for use.
 type settings struct {
 	*origin.Guard
-	publicURL string
-	parkTTL   time.Duration
+	Settings
 }
 
 // Set replaces the settings, for later requests and for calls that are parked later.
@@ -107,7 +106,7 @@ func (s *Server) Set(to Settings) {
 		Loopback: s.options.LoopbackListener, CheckHost: to.CheckHost,
 		Hosts: to.AllowedHosts, Origins: to.AllowedOrigins, PublicURL: to.PublicURL,
 	})
-	s.settings.Store(&settings{guard, to.PublicURL, to.ParkTTL})
+	s.settings.Store(&settings{guard, to})
 }
 
 // Run expires idle sessions until ctx ends. Then it ends all streams, sessions and

@@ -80,7 +80,7 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, principal *call
 // the public URL.
 func (s *Server) endpointOf(r *http.Request, id string) string {
 	base := ""
-	if u, err := url.Parse(s.settings.Load().publicURL); err == nil {
+	if u, err := url.Parse(s.settings.Load().PublicURL); err == nil {
 		base = strings.TrimSuffix(u.EscapedPath(), "/")
 	}
 	return base + path.Join(r.URL.EscapedPath(), sseMessages) + "?" + sseParam + "=" + id

@@ -18,7 +18,7 @@ func (g *Gateway) newAudit() *router.Audit {
 		return nil
 	}
 	o := telemetry.AuditOptions{
-		File: cfg.File, MaxBytes: int64(cfg.MaxSize), MaxFiles: cfg.MaxFiles, Logger: g.log, Metrics: telemetry.NewAuditMetrics(),
+		File: cfg.File, MaxBytes: int64(cfg.MaxSize), MaxFiles: cfg.MaxFiles, Sync: cfg.Sync, Logger: g.log, Metrics: telemetry.NewAuditMetrics(),
 	}
 	if g.stdio {
 		o.Stdout = os.Stderr

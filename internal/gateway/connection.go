@@ -18,6 +18,7 @@ type connection struct {
 	name        string // of the upstream
 	key         string // digest of the connection's configuration, which names the remembered state; "" for the demo
 	sessions    *upstream.Sessions
+	health      *connector.Health                  // of the sessions
 	credentials *credentials.Source                // the credentials that depend on the principal, nil for static headers
 	latest      atomic.Pointer[connector.Snapshot] // the latest from the connector
 
@@ -51,10 +52,18 @@ func (o connectionObserver) Changed(s connector.Snapshot) {
 }
 
 // newConnection makes a connection, which does nothing before startConnection.
-func (g *Gateway) newConnection(key string, o upstream.Options) *connection {
-	c := &connection{name: o.Name, key: key, ended: make(chan struct{}), attempted: make(chan struct{}), deadline: time.Now().Add(g.cfg.StartupWait)}
+func (g *Gateway) newConnection(key string, o upstream.Options, l connector.Lifetime, health connector.HealthSettings) *connection {
+	c := &connection{
+		name: o.Name, key: key, health: connector.NewHealth(health),
+		ended: make(chan struct{}), attempted: make(chan struct{}), deadline: time.Now().Add(g.cfg.StartupWait),
+	}
 	c.remembered = sync.OnceValue(func() *statedir.Catalog { return g.state.Catalog(key) })
+	o.Start = connector.Start{Lifetime: l, GatherSlots: g.gatherSlots}
+	if l.Lazy {
+		o.Remembered = c.rememberedSnapshot()
+	}
 	o.Observer, o.Gathered = connectionObserver{g, c}, g.principalListsChanged
+	o.Health = c.health
 	c.sessions = upstream.NewSessions(o)
 	if o.HTTP != nil {
 		c.credentials, _ = o.HTTP.Credentials.(*credentials.Source)
@@ -74,7 +83,7 @@ func (c *connection) snapshot() connector.Snapshot {
 // hasCatalog reports whether an upstream has a catalog that it can serve, or could serve
 // until it was lost a moment ago.
 func hasCatalog(s connector.Snapshot) bool {
-	return s.Up() || s.Lost && s.Revision != ""
+	return s.Available() || s.Lost && s.Revision != ""
 }
 
 // startConnection runs a connection until life ends or retireConnections cancels it.

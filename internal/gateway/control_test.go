@@ -116,7 +116,7 @@ func TestStartedIsLogged(t *testing.T) {
 	if len(lines) != 1 {
 		t.Fatalf("%d lines", len(lines))
 	}
-	want := map[string]any{"ready": []any{"up"}, "failed": []any{"dead"}, "starting": []any{"slow"}}
+	want := map[string]any{"ready": []any{"up"}, "idle": []any{}, "failed": []any{"dead"}, "starting": []any{"slow"}}
 	if diff := cmp.Diff(want, lines[0].ContextMap()); diff != "" {
 		t.Error(diff)
 	}

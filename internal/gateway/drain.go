@@ -15,7 +15,7 @@ import (
 // the last call has ended, the server accepts connections and refuses new calls on them: a
 // load balancer needs a moment to notice that the gateway is no longer ready, and the
 // clients that it sends until then get an answer that they can act on.
-func (g *Gateway) drain(srv *http.Server, active *activeConns) {
+func (g *Gateway) drain(srv server, active *activeConns) {
 	timeout := g.beginDrain()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -45,10 +45,16 @@ const stopTimeout = time.Second
 // connections that were opened and never used.
 const shutdownTimeout = 200 * time.Millisecond
 
+// server is what shutdown needs of an http.Server or an http1server.Server.
+type server interface {
+	SetKeepAlivesEnabled(bool)
+	Shutdown(context.Context) error
+}
+
 // shutdown waits until all requests in progress are answered, then closes the listener. If
 // ctx ends before, it calls stop, which ends the requests, and waits up to stopTimeout for
 // their answers.
-func shutdown(ctx context.Context, srv *http.Server, active *activeConns, stop func()) {
+func shutdown(ctx context.Context, srv server, active *activeConns, stop func()) {
 	srv.SetKeepAlivesEnabled(false) // closes idle connections now, the others with their answer
 	if !active.wait(ctx) {
 		stop()

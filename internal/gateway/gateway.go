@@ -38,6 +38,10 @@ import (
 // productName is the name of the gateway toward clients and upstreams.
 const productName = "mcpgateway"
 
+// maxGathering is how many lazy upstreams are started at the same time only to gather
+// their catalogs: more would make a small machine slow for a while.
+const maxGathering = 4
+
 // Options configure a Gateway.
 type Options struct {
 	Config  *config.Config
@@ -88,6 +92,7 @@ type Gateway struct {
 	configMarks  []string
 
 	state         *statedir.Dir
+	gatherSlots   connector.GatherSlots // of lazy upstreams
 	generation    atomic.Pointer[generation]
 	router        *router.Router
 	subscriptions *router.Subscriptions
@@ -157,6 +162,7 @@ func New(o Options) (*Gateway, error) {
 		configSource:    o.Source,
 		reloadQueue:     newReloadQueue(),
 		principals:      newPrincipals(),
+		gatherSlots:     connector.NewGatherSlots(maxGathering),
 	}
 	if o.Stdio {
 		g.onlyClient = upstream.NewOnlyClient()
@@ -238,7 +244,7 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 			MaxSessions: g.cfg.Limits.MaxSessions,
 			SessionIdle: g.cfg.Limits.SessionIdle,
 		},
-		Settings:         settingsOf(g.cfg),
+		Settings:         g.settingsOf(g.cfg),
 		LoopbackListener: origin.IsLoopbackHost(g.cfg.Listen),
 		Logger:           g.log,
 		Metrics:          m,
@@ -359,7 +365,7 @@ func (g *Gateway) waitingFor() []string {
 	for _, e := range g.generation.Load().entries {
 		s := e.active.Load().snapshot()
 		switch {
-		case s.Up():
+		case s.Available():
 		case e.required:
 			waiting = append(waiting, fmt.Sprintf("required upstream %s is %s", e.name, s.State))
 		case !s.Settled && !g.isStarted():
@@ -367,6 +373,18 @@ func (g *Gateway) waitingFor() []string {
 		}
 	}
 	return waiting
+}
+
+// failing returns the upstreams whose circuit breakers are open, one sentence each.
+func (g *Gateway) failing() []string {
+	var all []string
+	for _, e := range g.generation.Load().entries {
+		if sessions, since := e.active.Load().health.Open(); sessions > 0 {
+			all = append(all, fmt.Sprintf("upstream %s fails calls at once: its circuit breaker is open in %d sessions, since %s",
+				e.name, sessions, since.UTC().Format(time.RFC3339)))
+		}
+	}
+	return all
 }
 
 func (g *Gateway) isStarted() bool { return isClosed(g.started) }

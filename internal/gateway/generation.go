@@ -14,6 +14,7 @@ import (
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/connector"
 )
 
 // generation is one configuration in force. It is immutable, except for the connections
@@ -39,6 +40,8 @@ type upstreamEntry struct {
 	filter   policy.Upstream
 	rules    catalog.Rules
 	options  upstream.Options
+	lifetime connector.Lifetime
+	health   connector.HealthSettings
 	pins     *pins.Store // the accepted tools, nil if the upstream is not pinned
 
 	// conn is the connection that the configuration asks for.
@@ -117,7 +120,7 @@ func (g *Gateway) bindConnection(e, before *upstreamEntry) {
 		}
 	}
 	if e.conn == nil {
-		e.conn = g.newConnection(key, e.options)
+		e.conn = g.newConnection(key, e.options, e.lifetime, e.health)
 	}
 	if active == nil {
 		active = e.conn
@@ -172,7 +175,7 @@ func (g *Gateway) newEntries(cfg *config.Config) (entries []*upstreamEntry, err 
 		if optionsErr != nil {
 			return nil, optionsErr
 		}
-		e := &upstreamEntry{name: u.Name, required: u.Required, filter: filterOf(u), rules: rulesOf(u), options: o}
+		e := &upstreamEntry{name: u.Name, required: u.Required, filter: filterOf(u), rules: rulesOf(u), options: o, lifetime: lifetimeOf(u), health: healthOf(u)}
 		if u.Pin {
 			if accepted == nil {
 				if accepted, optionsErr = pins.Open(g.state.Path(), g.log); optionsErr != nil {

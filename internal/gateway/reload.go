@@ -128,11 +128,13 @@ func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes
 	g.generation.Store(gen)
 	for _, e := range gen.entries {
 		e.conn.sessions.SetLogLevel(g.currentLogLevel()) // it may have changed since newConnection
+		e.conn.sessions.SetLifetime(e.lifetime)
+		e.conn.health.Set(e.health)
 		if e.conn.cancel == nil {
 			g.startConnection(life, e.conn)
 		}
 	}
-	g.front.Set(settingsOf(&next))
+	g.front.Set(g.settingsOf(&next))
 	g.setAdminGuard(&next)
 	if !isClosed(before.settled) {
 		close(before.settled)
@@ -223,9 +225,12 @@ func waitOver(life context.Context, epochs []*epoch, timeout time.Duration) bool
 }
 
 // settingsOf translates the settings of the front end that can change.
-func settingsOf(c *config.Config) frontend.Settings {
+func (g *Gateway) settingsOf(c *config.Config) frontend.Settings {
+	remote := !origin.IsLoopbackHost(g.cfg.Listen)
 	return frontend.Settings{
-		AllowedOrigins: c.AllowedOrigins, AllowedHosts: c.AllowedHosts, PublicURL: c.PublicURL, ParkTTL: c.Bridge.ParkTTL,
+		CompressLists:   c.Compression != config.CompressOff,
+		CompressResults: c.Compression == config.CompressAlways || c.Compression == config.CompressAuto && remote,
+		AllowedOrigins:  c.AllowedOrigins, AllowedHosts: c.AllowedHosts, PublicURL: c.PublicURL, ParkTTL: c.Bridge.ParkTTL,
 		// Without authentication, only Host tells requests of a page that rebound its name.
 		CheckHost: c.Auth.Has(config.AuthNone),
 	}

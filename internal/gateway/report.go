@@ -54,10 +54,10 @@ func logState(log *zap.Logger, before, now connector.Snapshot) {
 		fields = append(fields, zap.String("reason", now.Reason))
 	}
 	switch now.State {
-	case connector.Ready, connector.Connecting:
+	case connector.Ready:
 		log.Info("upstream", fields...)
-	case connector.Down:
-		log.Debug("upstream", fields...) // the connector has logged the reason, with advice
+	case connector.Down, connector.Idle, connector.Connecting:
+		log.Debug("upstream", fields...) // the connector has logged the reason
 	default:
 		log.Warn("upstream", fields...)
 	}
@@ -66,16 +66,18 @@ func logState(log *zap.Logger, before, now connector.Snapshot) {
 // logStarted logs the result of the upstreams' first attempts, in the order of the
 // configuration.
 func (g *Gateway) logStarted(gen *generation, gathered snapshots) {
-	ready, failed, starting := []string{}, []string{}, []string{}
+	ready, idle, failed, starting := []string{}, []string{}, []string{}, []string{}
 	for _, e := range gen.entries {
 		switch s := gathered[e.conn]; {
 		case s.Up():
 			ready = append(ready, e.name)
+		case s.Available():
+			idle = append(idle, e.name)
 		case s.Settled:
 			failed = append(failed, e.name)
 		default:
 			starting = append(starting, e.name)
 		}
 	}
-	g.log.Info("upstreams have started", zap.Strings("ready", ready), zap.Strings("failed", failed), zap.Strings("starting", starting))
+	g.log.Info("upstreams have started", zap.Strings("ready", ready), zap.Strings("idle", idle), zap.Strings("failed", failed), zap.Strings("starting", starting))
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"mcpgateway/internal/admin"
+	"mcpgateway/internal/http1server"
 	"mcpgateway/internal/oauthmeta"
 	"mcpgateway/internal/ratelog"
 )
@@ -33,12 +34,16 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 	active := &activeConns{}
 	g.logAuthModes()
 	base := func(net.Listener) context.Context { return life }
-	mcp := &http.Server{
+	behind := &http.Server{
 		Handler: g.trustForwarded(g.refuseLoops(g.routes())), BaseContext: base, ConnState: active.observe, ErrorLog: g.errorLog(),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 	}
+	if g.certs != nil {
+		behind.TLSConfig = g.certs.config()
+	}
+	mcp := http1server.New(behind)
 	adm := &http.Server{Handler: admin.New(admin.Options{
-		Ready: g.waitingFor, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
+		Ready: g.waitingFor, Failing: g.failing, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
 		Reload: g.handleReload, Guard: g.adminGuard.Load,
 	}), ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: g.errorLog()}
 
@@ -47,8 +52,7 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 		if g.certs == nil {
 			return ignoreClosed(mcp.Serve(g.mcp))
 		}
-		mcp.TLSConfig = g.certs.config()
-		return ignoreClosed(mcp.ServeTLS(g.mcp, "", ""))
+		return ignoreClosed(mcp.ServeTLS(g.mcp))
 	})
 	group.Go(func() error { return ignoreClosed(adm.Serve(g.admin)) })
 	group.Go(func() error {
@@ -62,8 +66,20 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 	return group.Wait()
 }
 
-// routes returns the handler of the address of MCP.
+// routes returns the handler of the address of MCP. Most requests are calls, which need no
+// router.
 func (g *Gateway) routes() http.Handler {
+	others := g.otherRoutes()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == pathMCP && r.URL.RawPath == "" {
+			g.front.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
+}
+
+func (g *Gateway) otherRoutes() http.Handler {
 	r := chi.NewRouter()
 	r.Handle(pathMCP, g.front)
 	r.Handle(pathSSE, http.HandlerFunc(g.front.ServeSSE))

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/http1server"
 	"mcpgateway/internal/oauthmeta"
 	"mcpgateway/internal/polltest"
 )
@@ -62,71 +63,85 @@ const get = "GET / HTTP/1.1\r\nHost: gateway\r\n\r\n"
 // its handler. Meanwhile connections are accepted, and their requests do not delay the end.
 func TestShutdownWaitsForTheLastByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		answer := strings.Repeat("x", 100)
-		served := 0
-		running, in := &activeConns{}, newMemListener()
-		srv := &http.Server{ConnState: running.observe, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			served++
-			io.WriteString(w, answer)
-		})}
-		over := make(chan error, 1)
-		go func() { over <- srv.Serve(in) }()
-
-		slow, idle := in.dial(), in.dial()
-		defer slow.Close()
-		defer idle.Close()
-		read(t, idle, answer)
-		if _, err := io.WriteString(slow, get); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait() // the handler has returned, and the client does not read yet
-		if served != 2 {
-			t.Fatalf("%d requests were served, want 2", served)
-		}
-
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		finished := make(chan struct{}, 1)
-		go func() {
-			shutdown(ctx, srv, running, func() { t.Error("not every request was answered in time") })
-			finished <- struct{}{}
-			srv.Close()
-		}()
-		synctest.Wait()
-
-		late, never := in.dial(), in.dial()
-		if late == nil || never == nil {
-			t.Fatal("a connection was refused while a call was running")
-		}
-		defer late.Close()
-		defer never.Close()
-		if resp := read(t, late, answer); !resp.Close {
-			t.Error("a late connection is kept open")
-		}
-		if _, err := io.WriteString(never, get); err != nil { // the client never reads the answer
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if len(finished) > 0 {
-			t.Fatal("draining ended before the last answer was written")
-		}
-		resp, err := http.ReadResponse(bufio.NewReader(slow), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if body, err := io.ReadAll(resp.Body); err != nil || string(body) != answer {
-			t.Errorf("the last answer is %q, %v", body, err)
-		}
-		began := time.Now()
-		<-finished
-		if took := time.Since(began); took > shutdownTimeout {
-			t.Errorf("a late client that does not read delayed the end by %s", took)
-		}
-		if in.dial() != nil {
-			t.Error("connections are accepted after the end")
-		}
-		<-over
+		waitsForTheLastByte(t, func(s *http.Server) listener { return http1server.New(s) })
 	})
+	t.Run("net/http", func(t *testing.T) { // which serves unusual requests
+		synctest.Test(t, func(t *testing.T) { waitsForTheLastByte(t, func(s *http.Server) listener { return s }) })
+	})
+}
+
+// listener is what the tests need of an http.Server or an http1server.Server.
+type listener interface {
+	server
+	Serve(net.Listener) error
+	Close() error
+}
+
+func waitsForTheLastByte(t *testing.T, serverOf func(*http.Server) listener) {
+	answer := strings.Repeat("x", 100)
+	served := 0
+	running, in := &activeConns{}, newMemListener()
+	srv := serverOf(&http.Server{ConnState: running.observe, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		served++
+		io.WriteString(w, answer)
+	})})
+	over := make(chan error, 1)
+	go func() { over <- srv.Serve(in) }()
+
+	slow, idle := in.dial(), in.dial()
+	defer slow.Close()
+	defer idle.Close()
+	read(t, idle, answer)
+	if _, err := io.WriteString(slow, get); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait() // the handler has returned, and the client does not read yet
+	if served != 2 {
+		t.Fatalf("%d requests were served, want 2", served)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	finished := make(chan struct{}, 1)
+	go func() {
+		shutdown(ctx, srv, running, func() { t.Error("not every request was answered in time") })
+		finished <- struct{}{}
+		srv.Close()
+	}()
+	synctest.Wait()
+
+	late, never := in.dial(), in.dial()
+	if late == nil || never == nil {
+		t.Fatal("a connection was refused while a call was running")
+	}
+	defer late.Close()
+	defer never.Close()
+	if resp := read(t, late, answer); !resp.Close {
+		t.Error("a late connection is kept open")
+	}
+	if _, err := io.WriteString(never, get); err != nil { // the client never reads the answer
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	if len(finished) > 0 {
+		t.Fatal("draining ended before the last answer was written")
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(slow), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != answer {
+		t.Errorf("the last answer is %q, %v", body, err)
+	}
+	began := time.Now()
+	<-finished
+	if took := time.Since(began); took > shutdownTimeout {
+		t.Errorf("a late client that does not read delayed the end by %s", took)
+	}
+	if in.dial() != nil {
+		t.Error("connections are accepted after the end")
+	}
+	<-over
 }
 
 // Calls that run longer than the timeout are ended, and their answers get a short time to be
@@ -139,13 +154,13 @@ func TestShutdownIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				running, in, ended := &activeConns{}, newMemListener(), make(chan struct{})
-				srv := &http.Server{ConnState: running.observe, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				srv := http1server.New(&http.Server{ConnState: running.observe, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					select {
 					case <-ended:
 						io.WriteString(w, "ended")
 					case <-r.Context().Done():
 					}
-				})}
+				})})
 				over := make(chan error, 1)
 				go func() { over <- srv.Serve(in) }()
 				c := in.dial()

@@ -80,7 +80,7 @@ func (g *Gateway) catalogSource(e *upstreamEntry, s connector.Snapshot, overdue,
 		src.NeverListed = personal || s.Settled || overdue || !g.isStarted()
 	}
 	switch {
-	case s.Up() && (!unlisted || remembered):
+	case s.Available() && (!unlisted || remembered):
 	case s.Lost && s.Revision != "":
 		// The last catalog stays until an attempt to reconnect has failed: a host that sees
 		// tools come and go with every crash loses them from its prompts.
@@ -118,7 +118,8 @@ func (e *upstreamEntry) heldTools(tools []wire.Raw, s connector.Snapshot) []stri
 	if e.pins == nil {
 		return nil
 	}
-	return e.pins.Held(e.name, tools, s.State == connector.Ready)
+	// The list of an idle upstream was gathered as a whole, and is what clients see.
+	return e.pins.Held(e.name, tools, s.State == connector.Ready || s.State == connector.Idle)
 }
 
 // fillRemembered fills a source with the catalog of an earlier run. It reports whether
@@ -136,16 +137,35 @@ func (c *connection) fillRemembered(src *catalog.Source) bool {
 	return true
 }
 
+// rememberedSnapshot returns what was known of the upstream in an earlier run, nil if
+// nothing was.
+func (c *connection) rememberedSnapshot() *connector.Snapshot {
+	r := c.remembered()
+	if r == nil || r.Revision == "" {
+		return nil
+	}
+	s := &connector.Snapshot{
+		Revision: r.Revision, Info: wire.Raw(r.Server), Capabilities: wire.Raw(r.Capabilities), Instructions: r.Instructions,
+		Catalog: connector.Catalog{
+			Tools: statedir.ToRaw(r.Tools), Resources: statedir.ToRaw(r.Resources),
+			Templates: statedir.ToRaw(r.Templates), Prompts: statedir.ToRaw(r.Prompts),
+		},
+	}
+	c.lastRemembered = s.Catalog
+	return s
+}
+
 // rememberCatalogs writes the catalogs of ready upstreams to the state folder if they
 // have changed.
 func (g *Gateway) rememberCatalogs(gathered snapshots) {
 	for conn, s := range gathered {
-		if s.State != connector.Ready || conn.key == "" || equalCatalogs(conn.lastRemembered, s.Catalog) {
+		whole := s.State == connector.Ready || s.State == connector.Idle && s.Reason == ""
+		if !whole || conn.key == "" || equalCatalogs(conn.lastRemembered, s.Catalog) {
 			continue
 		}
 		conn.lastRemembered = s.Catalog
 		g.state.RememberCatalog(conn.key, &statedir.Catalog{
-			Revision: s.Revision, Instructions: s.Instructions, Capabilities: json.RawMessage(s.Capabilities),
+			Revision: s.Revision, Instructions: s.Instructions, Server: json.RawMessage(s.Info), Capabilities: json.RawMessage(s.Capabilities),
 			Tools: statedir.FromRaw(s.Catalog.Tools), Resources: statedir.FromRaw(s.Catalog.Resources),
 			Templates: statedir.FromRaw(s.Catalog.Templates), Prompts: statedir.FromRaw(s.Catalog.Prompts),
 		})

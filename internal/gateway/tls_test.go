@@ -236,7 +236,7 @@ func TestInsecureIsLogged(t *testing.T) {
 		if logs.Len() != want {
 			t.Errorf("%s: %v", listen, logs.All())
 		}
-		if !settingsOf(g.cfg).CheckHost {
+		if !g.settingsOf(g.cfg).CheckHost {
 			t.Errorf("%s: Host is not checked", listen)
 		}
 	}
@@ -276,5 +276,37 @@ func TestHTTP2(t *testing.T) {
 	end()
 	if text, err := io.ReadAll(stream.Body); err != nil {
 		t.Errorf("the stream broke at the drain: %v after %s", err, text)
+	}
+}
+
+// A client that comes back resumes its session of TLS, and a connection serves many
+// requests.
+func TestTLSSessionsResume(t *testing.T) {
+	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
+	pemFiles(t, dir, ca)
+	g, _ := start(t, fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem}\n", dir)+aDisabledUpstream, false)
+	for _, h2 := range []bool{false, true} {
+		handshakes, resumed := 0, 0
+		transport := &http.Transport{ForceAttemptHTTP2: h2, TLSClientConfig: &tls.Config{
+			RootCAs: ca.Pool(), ClientSessionCache: tls.NewLRUClientSessionCache(1),
+			VerifyConnection: func(state tls.ConnectionState) error {
+				if handshakes++; state.DidResume {
+					resumed++
+				}
+				return nil
+			},
+		}}
+		client := &http.Client{Timeout: testTimeout, Transport: transport}
+		for range 2 {
+			for range 3 {
+				if status, _, body, err := ping(client, g.URL()); status != http.StatusOK {
+					t.Fatalf("got %d %s %v", status, body, err)
+				}
+			}
+			transport.CloseIdleConnections()
+		}
+		if handshakes != 2 || resumed != 1 {
+			t.Errorf("HTTP/2 %v: %d handshakes, of which %d resumed, want 2 and 1", h2, handshakes, resumed)
+		}
 	}
 }

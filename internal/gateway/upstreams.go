@@ -85,9 +85,18 @@ func (g *Gateway) demoOptions(s demo.Server) upstream.Options {
 	return o
 }
 
+// lifetimeOf translates when the connection to an upstream opens and ends.
+func lifetimeOf(u config.Upstream) connector.Lifetime {
+	return connector.Lifetime{Lazy: u.Start == config.StartLazy, IdleStop: u.IdleStop}
+}
+
 func filterOf(u config.Upstream) policy.Upstream {
 	globs := func(f config.Filter) policy.Globs { return policy.Globs{Allow: f.Allow, Deny: f.Deny} }
 	return policy.Upstream{Tools: globs(u.Tools.Filter), Prompts: globs(u.Prompts.Filter), Resources: globs(u.Resources)}
+}
+
+func healthOf(u config.Upstream) connector.HealthSettings {
+	return connector.HealthSettings{Failures: u.Breaker.Failures, Open: u.Breaker.Open, Interval: u.HealthInterval}
 }
 
 // rulesOf translates the rules for an upstream's items and answers.

@@ -23,7 +23,8 @@ type Report struct {
 // UpstreamReport is the state of one upstream.
 type UpstreamReport struct {
 	Name     string          `json:"name"`
-	State    string          `json:"state"` // ready, degraded, down, disabled, or unchecked if the check did not connect to it
+	State    string          `json:"state"`           // ready, degraded, down, disabled, or unchecked if the check did not connect to it
+	Start    string          `json:"start,omitempty"` // eager or lazy: when a gateway that serves starts it
 	Required bool            `json:"required"`
 	Era      string          `json:"era"`      // legacy, modern, or ""
 	Revision string          `json:"revision"` // "" if the upstream was not reached
@@ -151,7 +152,7 @@ func (r *Report) addUpstream(u Upstream, late func(reason string) string) {
 	}
 	f := Finding{Severity: SeverityError, What: "unreachable", Upstream: u.Name, Message: u.Reason}
 	switch u.State {
-	case connector.Ready:
+	case connector.Ready, connector.Idle:
 		f.What = ""
 	case connector.Degraded:
 		f.What = "degraded"

@@ -13,7 +13,8 @@ import (
 )
 
 // Dir remembers the era and the last catalog of each upstream across restarts. The
-// catalog stands in while the upstream is slow to start. Everything in it can be lost
+// catalog stands in while the upstream is slow to start, or is not started before it is
+// needed. Everything in it can be lost
 // without harm: a folder that cannot be written is reported once, stays readable, and is
 // no error. Files are named by the digest of the upstream's configuration, so a changed
 // configuration remembers nothing. The methods may be called by many goroutines at once.
@@ -38,6 +39,7 @@ type upstreamFile struct {
 type Catalog struct {
 	Revision     wire.Revision     `json:"revision"`
 	Instructions string            `json:"instructions,omitempty"`
+	Server       json.RawMessage   `json:"server,omitempty"` // serverInfo
 	Capabilities json.RawMessage   `json:"capabilities,omitempty"`
 	Tools        []json.RawMessage `json:"tools,omitempty"`
 	Resources    []json.RawMessage `json:"resources,omitempty"`

@@ -4,10 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"runtime"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -22,6 +21,7 @@ type AuditOptions struct {
 	Stdout   io.Writer // for AuditStdout; nil means os.Stdout
 	MaxBytes int64     // the file is rotated before it gets larger; 0 means never
 	MaxFiles int       // how many rotated files are kept; 0 means all
+	Sync     bool      // lines are on the disk, not only in the operating system; no effect on AuditStdout
 	Logger   *zap.Logger
 	Metrics  *AuditMetrics
 }
@@ -39,95 +39,242 @@ func NewAuditMetrics() *AuditMetrics {
 // Collectors returns the collectors to register.
 func (m *AuditMetrics) Collectors() []prometheus.Collector { return []prometheus.Collector{m.failures} }
 
-// maxPending bounds the lines that wait while the file cannot be written. Only
-// calls in progress have such lines, so there are no more lines than those calls.
-const maxPending = 1 << 14
+const (
+	// maxPending bounds the lines that wait while the file cannot be written. Only
+	// calls in progress have such lines, so there are no more lines than those calls.
+	maxPending = 1 << 14
+	// endInterval bounds how long a line about an action that has ended is gathered.
+	endInterval = 100 * time.Millisecond
+	// maxGathered bounds the bytes of such lines.
+	maxGathered = 64 << 10
+	// expectation is for how many writes other goroutines are expected to have lines, too,
+	// after a write for several.
+	expectation = 64
+)
 
-// Audit writes lines to a file, each with one system call. The operating system has the
-// line when the method returns: the end of the process loses no line, a power failure may.
+// Audit writes lines to a file, in the order in which its methods got them. The operating
+// system has the line of Before when Before returns, and the disk has it with AuditOptions.Sync.
+// The line of After is written with the next line of Before, after at most 100 ms, or by Close:
+// a process that is killed loses it, but never a line of Before.
+//
+// Goroutines that have a line at the same time share one system call. One of them writes
+// the lines of all; lines that come meanwhile are the next write. If the write fails, so do
+// exactly the calls of Before whose lines are not in the file.
 //
 // If another program such as logrotate moves the file, the next line goes to a new file.
 // Several processes may write to one file. A line that a full disk has cut is ended before
-// the next one begins.
+// the next one begins. Standard output gets every line at once.
 //
 // The methods may be called by many goroutines at once. Call Close after Open or the first
-// line.
+// line. Lines after Close are written at once.
 type Audit struct {
-	opt AuditOptions
+	opt    *AuditOptions
+	writer lineWriter // of the goroutine that has set writing
 
-	mu           sync.Mutex
-	out          io.Writer   // nil while no file is open
-	file         *os.File    // out, unless that is standard output
-	info         os.FileInfo // of file, to notice that another file has its name
-	size         int64       // of file
-	torn         bool        // the last line is incomplete
-	pending      [][]byte    // lines to write before others
-	failed       bool        // the last line could not be written
-	renameFailed bool        // the full file could not be renamed, and that was logged
+	mu      sync.Mutex
+	writing bool        // a goroutine is the writer
+	next    *batch      // the lines of the next write
+	spare   *batch      // for reuse, nil for none
+	flush   *time.Timer // writes the lines of After, nil before the first one
+	armed   bool        // flush will run
+	closed  bool        // lines of After do not wait
+	failed  bool        // the last write failed
+	crowded int         // for how many writes more other goroutines are expected
 }
 
 // NewAudit returns an audit. Its file is not open yet.
 func NewAudit(o AuditOptions) *Audit {
-	a := &Audit{opt: o}
-	if o.File == AuditStdout {
-		if a.out = o.Stdout; a.out == nil {
-			a.out = os.Stdout
-		}
-	}
-	return a
+	return &Audit{opt: &o, writer: newLineWriter(&o), next: newBatch()}
 }
 
 // Open opens the file. Without it the first line does.
 func (a *Audit) Open() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.opt.File == AuditStdout {
-		return nil
-	}
-	return a.ensureRoom(0)
+	a.beWriter()
+	defer a.handOver()
+	a.closed = false
+	return a.writer.ready()
 }
 
 // Before writes a line about an action that is about to begin. If it fails, the action must
 // not begin. The line ends with its only line break. Before does not keep it.
 func (a *Audit) Before(line []byte) error {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.countFailure(a.write(line))
+	return a.commit(a.next.add(line, true))
 }
 
 // After writes a line about an action that has ended. If that fails, the line is kept and
 // written before any other.
 func (a *Audit) After(line []byte) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.countFailure(a.write(line)) == nil {
+	if a.failed && len(a.next.lines) >= maxPending {
+		a.mu.Unlock()
+		a.lose(line)
 		return
 	}
-	if len(a.pending) < maxPending {
-		a.pending = append(a.pending, append([]byte(nil), line...))
-	} else {
-		a.opt.Logger.Error("a line of the audit is lost", zap.ByteString("line", line))
+	i := a.next.add(line, false)
+	if a.closed || a.opt.File == AuditStdout || !a.writing && len(a.next.text) > maxGathered {
+		_ = a.commit(i) // a failure is counted, and the line is kept
+		return
 	}
+	a.arm()
+	a.mu.Unlock()
 }
 
-// Close writes the kept lines, as far as it can, and closes the file.
+// Close writes all lines, as far as it can, and closes the file.
 func (a *Audit) Close() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	err := a.writePending()
-	if err != nil {
-		err = fmt.Errorf("%d lines of the audit are lost: %w", len(a.pending), err)
+	a.beWriter()
+	defer a.handOver()
+	a.closed = true
+	if a.flush != nil {
+		a.flush.Stop()
+		a.armed = false
 	}
-	a.pending = nil
-	return errors.Join(err, a.closeFile())
+	_, err := a.write()
+	if lost := a.next.kept; lost > 0 {
+		err = fmt.Errorf("%d lines of the audit are lost: %w", lost, err)
+		rest := newBatch()
+		rest.join(a.next, lost)
+		a.next = rest
+	}
+	return errors.Join(err, a.writer.close())
 }
 
-// countFailure counts a line that could not be written, and logs when the audit begins to
-// fail and when it works again. The caller holds mu.
-func (a *Audit) countFailure(err error) error {
-	if err != nil {
-		a.opt.Metrics.failures.Inc()
+// lose logs a line for which there is no room.
+func (a *Audit) lose(line []byte) {
+	a.opt.Metrics.failures.Inc()
+	a.opt.Logger.Error("a line of the audit is lost", zap.ByteString("line", line))
+}
+
+// arm has the lines of After written soon. The caller holds mu.
+func (a *Audit) arm() {
+	switch {
+	case a.armed:
+		return
+	case a.flush == nil:
+		a.flush = time.AfterFunc(endInterval, a.flushEnds)
+	default:
+		a.flush.Reset(endInterval)
 	}
+	a.armed = true
+}
+
+// flushEnds writes the lines that nobody waits for.
+func (a *Audit) flushEnds() {
+	a.mu.Lock()
+	a.armed = false
+	switch {
+	case a.next.empty():
+	case a.writing: // another batch, perhaps
+		a.arm()
+	default:
+		_ = a.commit(noLine)
+		return
+	}
+	a.mu.Unlock()
+}
+
+// commit returns when the line with this number in the next batch is written. The caller
+// holds mu, commit unlocks it.
+func (a *Audit) commit(line int) error {
+	if a.writing {
+		w := a.next.wait(line)
+		a.mu.Unlock()
+		v := <-w.verdict
+		if line = w.line; !v.lead { // another number, if lines were kept
+			waiters.Put(w)
+			return v.err
+		}
+		waiters.Put(w)
+		a.mu.Lock()
+	}
+	if !a.writing {
+		a.writing = true
+		a.gather()
+	}
+	committed, err := a.write()
+	a.handOver()
+	if line < committed {
+		return nil
+	}
+	return err
+}
+
+// gather lets other goroutines add their lines if there are likely to be any. A single call
+// is not delayed. The caller holds mu and is the writer; others may take mu meanwhile.
+func (a *Audit) gather() {
+	if a.crowded > 0 {
+		a.mu.Unlock()
+		runtime.Gosched()
+		a.mu.Lock()
+	}
+}
+
+// beWriter locks mu when the caller is the writer. The caller calls handOver.
+func (a *Audit) beWriter() {
+	a.mu.Lock()
+	for a.writing {
+		w := a.next.wait(noLine)
+		a.mu.Unlock()
+		v := <-w.verdict
+		waiters.Put(w)
+		a.mu.Lock()
+		if v.lead {
+			return
+		}
+	}
+	a.writing = true
+}
+
+// handOver makes the first goroutine that waits the writer, and unlocks mu.
+func (a *Audit) handOver() {
+	if a.writing = a.next.lead(); !a.writing && a.failed && !a.closed && !a.next.empty() {
+		a.arm() // tries again
+	}
+	a.mu.Unlock()
+}
+
+// write writes the next batch, and returns how many of its lines are committed. The caller
+// holds mu and is the writer; others may take mu meanwhile.
+func (a *Audit) write() (committed int, err error) {
+	b := a.next
+	if a.crowded = max(0, a.crowded-1); b.awaited > 1 {
+		a.crowded = expectation
+	}
+	if a.next = a.spare; a.next == nil {
+		a.next = newBatch()
+	}
+	a.spare = nil
+	a.mu.Unlock()
+	committed, written, err := a.writer.write(b)
+	a.mu.Lock()
+	if !b.empty() {
+		a.report(err)
+	}
+	if err != nil {
+		a.keep(b, committed, written)
+	}
+	b.answer(committed, err)
+	b.reset()
+	a.spare = b
+	return committed, err
+}
+
+// keep counts the lines of a batch that failed, and keeps those that nobody waits for.
+func (a *Audit) keep(b *batch, committed, written int) {
+	next := newBatch()
+	fresh := next.keep(b, written)
+	next.join(a.next, 0)
+	a.next = next
+	for _, l := range b.lines[committed:] {
+		if l.before {
+			fresh++
+		}
+	}
+	a.opt.Metrics.failures.Add(float64(fresh))
+}
+
+// report logs when the audit begins to fail and when it works again.
+func (a *Audit) report(err error) {
 	if failed := err != nil; failed != a.failed {
 		a.failed = failed
 		if failed {
@@ -136,101 +283,4 @@ func (a *Audit) countFailure(err error) error {
 			a.opt.Logger.Info("the audit is written again", zap.String("file", a.opt.File))
 		}
 	}
-	return err
-}
-
-// write writes a line after the pending ones. The caller holds mu.
-func (a *Audit) write(line []byte) error {
-	if err := a.writePending(); err != nil {
-		return err
-	}
-	return a.writeLine(line)
-}
-
-func (a *Audit) writePending() error {
-	for len(a.pending) > 0 {
-		if err := a.writeLine(a.pending[0]); err != nil {
-			return err
-		}
-		a.pending = a.pending[1:]
-	}
-	return nil
-}
-
-func (a *Audit) writeLine(line []byte) error {
-	if a.opt.File != AuditStdout {
-		if err := a.ensureRoom(int64(len(line))); err != nil {
-			return err
-		}
-	}
-	if a.torn {
-		line = append([]byte{'\n'}, line...)
-	}
-	n, err := a.out.Write(line)
-	a.size += int64(n)
-	if n > 0 {
-		a.torn = line[n-1] != '\n'
-	}
-	return err
-}
-
-// ensureRoom makes sure that the file with the configured name is open and has room for n
-// bytes. The caller holds mu.
-func (a *Audit) ensureRoom(n int64) error {
-	if a.file != nil {
-		now, err := os.Stat(a.opt.File)
-		switch {
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return err
-		case err != nil || !os.SameFile(now, a.info): // another program has moved it
-			_ = a.closeFile()
-		default:
-			a.size = now.Size() // other processes may write to it
-		}
-	}
-	if a.file == nil {
-		if err := a.open(); err != nil {
-			return err
-		}
-	}
-	if a.opt.MaxBytes > 0 && a.size > 0 && a.size+n > a.opt.MaxBytes {
-		return a.rotate()
-	}
-	return nil
-}
-
-// open opens or creates the file. The caller holds mu.
-func (a *Audit) open() error {
-	if info, err := os.Stat(a.opt.File); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file; for standard output, use the name %q", a.opt.File, AuditStdout)
-	}
-	if err := os.MkdirAll(filepath.Dir(a.opt.File), 0o700); err != nil {
-		return err
-	}
-	// The file is read only to see whether its last line is complete.
-	f, err := os.OpenFile(a.opt.File, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	a.torn = false
-	if size := info.Size(); size > 0 {
-		var last [1]byte
-		_, err := f.ReadAt(last[:], size-1)
-		a.torn = err != nil || last[0] != '\n'
-	}
-	a.out, a.file, a.info, a.size = f, f, info, info.Size()
-	return nil
-}
-
-func (a *Audit) closeFile() error {
-	if a.file == nil {
-		return nil
-	}
-	err := a.file.Close()
-	a.out, a.file = nil, nil
-	return err
 }

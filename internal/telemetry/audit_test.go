@@ -44,7 +44,9 @@ func before(t *testing.T, a *Audit, lines ...string) {
 	}
 }
 
-func TestAuditIsWrittenAtOnce(t *testing.T) {
+// The line of an action that begins is in the file at once. The line of one that has ended is
+// written with the next line, or by Close.
+func TestAuditIsWrittenInOrder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new", "audit.jsonl")
 	a := openAudit(t, AuditOptions{File: file})
 	before(t, a, "one")
@@ -52,7 +54,16 @@ func TestAuditIsWrittenAtOnce(t *testing.T) {
 		t.Errorf("the file has %q", got)
 	}
 	a.After([]byte("two\n"))
-	if got := content(t, file); got != "one\ntwo\n" {
+	before(t, a, "three")
+	if got := content(t, file); got != "one\ntwo\nthree\n" {
+		t.Errorf("the file has %q", got)
+	}
+	a.After([]byte("four\n"))
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.After([]byte("five\n"))
+	if got := content(t, file); got != "one\ntwo\nthree\nfour\nfive\n" {
 		t.Errorf("the file has %q", got)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -242,5 +253,6 @@ func BenchmarkAudit(b *testing.B) {
 		if err := a.Before(line); err != nil {
 			b.Fatal(err)
 		}
+		a.After(line)
 	}
 }

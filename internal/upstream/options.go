@@ -27,6 +27,8 @@ type Options struct {
 	Name string // the upstream's name in errors, logs and metrics
 	Server
 	connector.Limits
+	connector.Start
+	Health *connector.Health // of all sessions; nil: no call is refused, and no idle server probed
 	Scoping
 	Hooks
 
@@ -183,13 +185,17 @@ func (o Options) withDefaults() *Options {
 // session with the upstream, nil for the first one.
 func (o *Options) newConnector(beside *connector.Connector) *connector.Connector {
 	o.refusals = protocol.NewRefusals()
-	c := connector.New(connector.Options{
+	options := connector.Options{
 		Name: o.Name, Role: o.scope.role(), Session: sessionOwner{o}, Beside: beside, Serialize: o.Serialize,
 		Dialer: func(c *connector.Connector) (protocol.Dialer, error) { return o.dialer(c) },
-		Limits: o.Limits,
-		Mask:   o.Mask, Advice: o.advice, Loops: loops{o.LoopDetector, o.instance},
+		Limits: o.Limits, Health: o.Health, Start: connector.Start{Lifetime: o.Lifetime},
+		Mask: o.Mask, Advice: o.advice, Loops: loops{o.LoopDetector, o.instance},
 		Logger: o.Logger, Metrics: o.Metrics,
-	})
+	}
+	if beside == nil {
+		options.Start = o.Start
+	}
+	c := connector.New(options)
 	o.printed = c.Printed // before Run: sessions that are opened later copy the options
 	return c
 }

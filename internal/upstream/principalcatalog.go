@@ -98,7 +98,7 @@ func (s *Sessions) gathers(c *call.Call) bool {
 	if !s.personal(c) || s.authenticates(c) {
 		return s.personal(c)
 	}
-	switch s.catalogSession.SessionKind() {
+	switch s.sessionKind() {
 	case protocol.SessionProcess, protocol.SessionStream, protocol.SessionHTTP:
 		return true
 	}
@@ -108,16 +108,26 @@ func (s *Sessions) gathers(c *call.Call) bool {
 // stateless reports whether c needs no session with the server, so that the catalog
 // session can carry it.
 func (s *Sessions) stateless(c *call.Call) bool {
-	way := s.catalogSession.SessionKind()
+	way := s.sessionKind()
 	return way == protocol.SessionNone || way == protocol.SessionDual && c.Client.Era() != wire.EraLegacy
+}
+
+// sessionKind says what one more session with the server is, as far as that is known
+// without a connection: a lazy upstream may have none.
+func (s *Sessions) sessionKind() protocol.SessionKind {
+	way := s.catalogSession.SessionKind()
+	if way == protocol.SessionUnknown && s.o.Stdio != nil && s.catalogSession.Lifetime().Lazy {
+		return protocol.SessionProcess
+	}
+	return way
 }
 
 // awaitChannel returns the channel to the server, and a connector that uses it: the
 // catalog session, or if that has no connection, the session of c's principal, which
 // the server may accept. The error is one of [connector.Connector.Do].
 func (s *Sessions) awaitChannel(ctx context.Context, c *call.Call) (*connector.Connector, protocol.SessionKind, error) {
-	from, way := s.catalogSession, s.catalogSession.SessionKind()
-	if way != protocol.SessionUnknown || s.o.Sharing == Shared {
+	from, way := s.catalogSession, s.sessionKind()
+	if way != protocol.SessionUnknown || s.o.Sharing == Shared && !s.catalogSession.Lifetime().Lazy {
 		return from, way, nil
 	}
 	if s.authenticates(c) {

@@ -38,7 +38,11 @@ const (
 // catalog session: they are still asked nothing that they cannot answer.
 const maxSets = 16
 
-// aloneFor is when a further shared session is tried with a server that refused one.
+// catalogMaxAge is the age at which the catalog of an idle upstream is gathered again when
+// a session with a server process of its own opens.
+const catalogMaxAge = time.Hour
+
+// setsRetryAfter is when a further shared session is tried with a server that refused one.
 const setsRetryAfter = 5 * time.Minute
 
 // Sessions are all sessions with one upstream: the catalog session, which gathers the
@@ -59,6 +63,7 @@ type Sessions struct {
 	mu          sync.Mutex
 	runContext  context.Context // of sessions beside the catalog session; nil before and after Run
 	running     chan struct{}   // closed when there is a runContext
+	adjusted    chan struct{}   // capacity 1: the lifetime has changed
 	logLevel    wire.Level
 	open        map[string]*openSession // by name
 	setNames    map[string]string       // names of the sessions for sets, by the key of a legacy client; see setName
@@ -79,7 +84,7 @@ type openSession struct {
 
 // NewSessions returns sessions that do nothing yet: see [Sessions.Run].
 func NewSessions(o Options) *Sessions {
-	s := &Sessions{o: o.withDefaults(), open: make(map[string]*openSession), setNames: make(map[string]string), running: make(chan struct{})}
+	s := &Sessions{o: o.withDefaults(), open: make(map[string]*openSession), setNames: make(map[string]string), running: make(chan struct{}), adjusted: make(chan struct{}, 1)}
 	if o.OnlyClient != nil {
 		s.o.scope = newOnlyClientScope(s.o)
 	}
@@ -101,7 +106,8 @@ func (s *Sessions) Run(ctx context.Context) error {
 	s.runContext = ctx
 	close(s.running)
 	s.mu.Unlock()
-	idle := time.NewTicker(max(min(s.o.SessionIdle/4, time.Minute), time.Millisecond))
+	interval := func() time.Duration { return max(min(s.idleTime()/4, time.Minute), time.Millisecond) }
+	idle := time.NewTicker(interval())
 	defer idle.Stop()
 	done := make(chan error, 1)
 	go func() { done <- s.catalogSession.Run(ctx) }()
@@ -111,6 +117,8 @@ func (s *Sessions) Run(ctx context.Context) error {
 			s.mu.Lock()
 			s.closeIdle()
 			s.mu.Unlock()
+		case <-s.adjusted:
+			idle.Reset(interval())
 		case err := <-done:
 			s.mu.Lock()
 			s.runContext = nil
@@ -249,6 +257,10 @@ func (s *Sessions) begin(p *sessionScope) *openSession {
 	b := &openSession{Connector: o.newConnector(s.catalogSession), scope: p, end: cancel, used: time.Now()}
 	p.announceRoots = func() { b.Notify(wire.NoteRootsChanged) }
 	b.SetLogLevel(s.logLevel)
+	b.SetLifetime(s.catalogSession.Lifetime())
+	if p.catalogSession == nil {
+		s.catalogSession.Regather(catalogMaxAge) // its own server does not say what has changed
+	}
 	s.wg.Go(func() { _ = b.Run(ctx) }) // the catalog session reports errors in the options
 	return b
 }
@@ -266,11 +278,20 @@ func (s *Sessions) close(name string) {
 	}
 }
 
+// idleTime is how long an unused session is kept.
+func (s *Sessions) idleTime() time.Duration {
+	if l := s.catalogSession.Lifetime(); l.IdleStop > 0 {
+		return min(l.IdleStop, s.o.SessionIdle)
+	}
+	return s.o.SessionIdle
+}
+
 // closeIdle ends sessions that were not used for too long. The caller holds mu.
 func (s *Sessions) closeIdle() {
-	since := time.Now().Add(-s.o.SessionIdle)
+	now := time.Now()
+	since := now.Add(-s.idleTime())
 	for name, b := range s.open {
-		if b.users == 0 && b.used.Before(since) {
+		if b.users == 0 && b.used.Before(since) && b.HeldUntil(now).IsZero() {
 			s.close(name)
 		}
 	}
@@ -324,7 +345,14 @@ func (s *Sessions) use(ctx context.Context, c *call.Call) (to *connector.Connect
 	if b == nil {
 		return nil, nil, s.catalogSession.Failure("the session in which this was begun has ended", time.Now(), false, 0)
 	}
-	return b.Connector, func() { s.release(b) }, nil
+	if b.scope.catalogSession == nil {
+		return b.Connector, func() { s.release(b) }, nil
+	}
+	end := b.scope.catalogSession.Use() // which is told of changed lists
+	return b.Connector, func() {
+		end()
+		s.release(b)
+	}, nil
 }
 
 // release counts one user less.
@@ -380,6 +408,19 @@ func (s *Sessions) RootsChanged(c *call.Client, principal string) {
 		b.scope.setRootsClient(c)
 		b.Notify(wire.NoteRootsChanged)
 	}
+}
+
+// SetLifetime is [connector.Connector.SetLifetime] for the catalog session. The sessions of
+// clients and principals open when they are needed in any case; IdleStop ends them if it is
+// shorter than Options.SessionIdle.
+func (s *Sessions) SetLifetime(l connector.Lifetime) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.catalogSession.SetLifetime(l)
+	for _, b := range s.open {
+		b.SetLifetime(l)
+	}
+	protocol.Poke(s.adjusted)
 }
 
 // SetLogLevel is [connector.Connector.SetLogLevel] for all sessions.

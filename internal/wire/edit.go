@@ -125,7 +125,7 @@ func (e *Edit) Bytes() Raw {
 	if len(e.cuts) == 0 {
 		return e.doc
 	}
-	slices.SortStableFunc(e.cuts, func(a, b cut) int { return cmp.Compare(a.start, b.start) })
+	e.sort()
 	size := len(e.doc)
 	for _, c := range e.cuts {
 		size += len(c.with) - (c.end - c.start)
@@ -138,6 +138,23 @@ func (e *Edit) Bytes() Raw {
 		at = c.end
 	}
 	return append(out, e.doc[at:]...)
+}
+
+// Pieces appends the edited document to pieces, as parts of the document and the changes
+// between them. It copies no text.
+func (e *Edit) Pieces(pieces [][]byte) [][]byte {
+	e.sort()
+	at := 0
+	for _, c := range e.cuts {
+		pieces = append(pieces, e.doc[at:c.start], c.with)
+		at = c.end
+	}
+	return append(pieces, e.doc[at:])
+}
+
+// sort puts the changes in the order of the document.
+func (e *Edit) sort() {
+	slices.SortStableFunc(e.cuts, func(a, b cut) int { return cmp.Compare(a.start, b.start) })
 }
 
 // SetMember returns obj, valid JSON, with the member name set to value. Other bytes stay. A

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -153,4 +154,38 @@ func TestAppendLine(t *testing.T) {
 			t.Errorf("AppendLine(%q) = %q, want %q", in, got, want)
 		}
 	}
+}
+
+// The lines are those between the newlines, whatever the sizes of the reads.
+func FuzzLines(f *testing.F) {
+	f.Add([]byte("{}\r\n\n  {\"a\":1}\t\n{}"), uint8(100))
+	f.Add([]byte("0123456789\n01234567890\n\r\n0"), uint8(10))
+	f.Fuzz(func(t *testing.T, in []byte, limit uint8) {
+		var want []string
+		for line := range bytes.SplitAfterSeq(in, []byte("\n")) {
+			trimmed := bytes.Trim(line, " \t\r\n")
+			switch {
+			case len(line) > int(limit)+len("\r\n") || len(trimmed) > int(limit):
+				want = append(want, ErrTooLarge.Error())
+			case len(trimmed) > 0:
+				want = append(want, string(trimmed))
+			}
+		}
+		for _, r := range []io.Reader{bytes.NewReader(in), iotest.OneByteReader(bytes.NewReader(in))} {
+			var got []string
+			for l := NewLineReader(r, int(limit)); ; {
+				line, err := l.Next()
+				if err == io.EOF {
+					break
+				}
+				if err != nil {
+					line = []byte(err.Error())
+				}
+				got = append(got, string(line))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%q, at most %d bytes (-want +got):\n%s", in, limit, diff)
+			}
+		}
+	})
 }

@@ -22,6 +22,9 @@ type Message struct {
 	// Extra is the text of the members of the envelope that JSON-RPC does not define,
 	// without braces, "" for nearly every message. The gateway forwards them.
 	Extra string
+	// Buffer is the memory of Result if nothing else is in it and it can be released, else
+	// nil.
+	Buffer *Buffer
 	// DeepDuplicates says that an object below the envelope has two members of
 	// one name. Only messages from upstreams can have it.
 	DeepDuplicates bool

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -17,6 +16,8 @@ type Event struct {
 	HasID bool // there is an id field, even an empty one
 	Data  []byte
 	Retry time.Duration // 0 when absent
+	// Buffer is the memory of Data if nothing else is in it, else nil.
+	Buffer *Buffer
 }
 
 // IsMessage reports whether the event carries a JSON-RPC message: its name is absent or
@@ -29,34 +30,68 @@ func (e *Event) IsMessage() bool {
 var ErrTooLarge = errors.New("message over the size limit")
 
 // SSEReader reads server-sent events as the WHATWG HTML standard, "Server-sent
-// events", parses them.
+// events", parses them. An event is assembled where it was read, so that a large one is
+// copied as little as possible.
 type SSEReader struct {
-	r     *bufio.Reader
+	r     io.Reader
 	limit int
-	begun bool
-	cr    bool // the last line ended with CR: a following LF belongs to it
+	// buf holds what was read. The text before at is done with, except for the data of the
+	// current event, which is from data.start to data.end.
+	buf     *Buffer
+	at      int
+	data    span
+	hasData bool
+	begun   bool
+	cr      bool // the last line ended with CR: a following LF belongs to it
 }
+
+const (
+	// idleBuffer is the memory that a stream has while no large event comes.
+	idleBuffer = 4 << 10
+	// largeEvent is the size from which an event takes the memory that it was read into.
+	largeEvent = 16 << 10
+	// otherFields is the room for what is not data in a buffer that holds a whole event.
+	otherFields = 8 << 10
+)
 
 // NewSSEReader reads events from r. An event may have at most limit bytes of data. Comments
 // do not count.
 func NewSSEReader(r io.Reader, limit int) *SSEReader {
-	return &SSEReader{r: bufio.NewReaderSize(r, 4<<10), limit: limit}
+	return &SSEReader{r: r, limit: limit, buf: &Buffer{B: make([]byte, 0, idleBuffer)}}
 }
 
 // Next returns the next event that has data, an id or a retry time, as soon as the blank line
 // at its end begins; it waits for no later byte. The caller owns its Data. An incomplete event
 // at the end of the stream is dropped, as the standard demands, and the error is io.EOF or
-// that of the reader. After ErrTooLarge the stream cannot be read any further.
+// that of the reader. After an error the stream cannot be read any further.
 func (s *SSEReader) Next() (Event, error) {
+	ev, err := s.next()
+	if err != nil {
+		s.buf.Release()
+		s.buf, s.at = new(Buffer), 0
+		s.r = failedReader{err}
+	}
+	return ev, err
+}
+
+// failedReader fails with the error that ended a stream.
+type failedReader struct{ err error }
+
+func (f failedReader) Read([]byte) (int, error) { return 0, f.err }
+
+func (s *SSEReader) next() (Event, error) {
 	var ev Event
-	hasData, seen := false, false
+	seen := false
+	s.hasData = false
 	for {
-		line, err := s.line(s.limit + len("data: "))
+		at, err := s.line(s.limit + len("data: "))
 		if err != nil {
 			return Event{}, err
 		}
+		line := s.buf.B[at.start:at.end]
 		if len(line) == 0 {
 			if seen {
+				ev.Data, ev.Buffer = s.takeData()
 				return ev, nil
 			}
 			ev = Event{}
@@ -66,14 +101,11 @@ func (s *SSEReader) Next() (Event, error) {
 		value = bytes.TrimPrefix(value, []byte{' '})
 		switch string(field) {
 		case "data":
-			if hasData {
-				ev.Data = append(ev.Data, '\n')
-			}
-			ev.Data = append(ev.Data, value...)
-			if len(ev.Data) > s.limit {
+			s.addData(span{at.end - len(value), at.end})
+			if s.data.end-s.data.start > s.limit {
 				return Event{}, ErrTooLarge
 			}
-			hasData, seen = true, true
+			seen = true
 		case "event":
 			ev.Name = string(value)
 		case "id":
@@ -88,48 +120,121 @@ func (s *SSEReader) Next() (Event, error) {
 	}
 }
 
-// line returns the next line without its end, which is LF, CR or CRLF. The slice is valid
-// until the next call if the line fits into the buffer.
-func (s *SSEReader) line(limit int) ([]byte, error) {
-	var long []byte
-	for {
-		if _, err := s.r.Peek(1); err != nil { // waits only when nothing is buffered
-			return nil, err
-		}
-		buf, _ := s.r.Peek(s.r.Buffered())
-		if s.cr {
+// addData adds a line to the data of the event. Lines after the first one move towards it
+// within the buffer, over the line break and the name of the field.
+func (s *SSEReader) addData(value span) {
+	if !s.hasData {
+		s.data, s.hasData = value, true
+		return
+	}
+	b := s.buf.B
+	b[s.data.end] = '\n'
+	s.data.end += 1 + copy(b[s.data.end+1:], b[value.start:value.end])
+}
+
+// takeData returns the data of the event, which the caller owns. A large event takes the
+// buffer along.
+func (s *SSEReader) takeData() ([]byte, *Buffer) {
+	if !s.hasData {
+		return nil, nil
+	}
+	s.hasData = false
+	size := s.data.end - s.data.start
+	if size < largeEvent || size < len(s.buf.B)/2 {
+		return bytes.Clone(s.buf.B[s.data.start:s.data.end]), nil
+	}
+	taken := s.buf
+	rest := taken.B[s.at:]
+	s.buf, s.at = &Buffer{B: make([]byte, len(rest), max(idleBuffer, len(rest)))}, 0
+	copy(s.buf.B, rest)
+	return taken.B[s.data.start:s.data.end:s.data.end], taken
+}
+
+// line returns the next line without its end, which is LF, CR or CRLF. It is valid until the
+// next call.
+func (s *SSEReader) line(limit int) (span, error) {
+	for scanned := s.at; ; {
+		if s.cr && s.at < len(s.buf.B) {
 			s.cr = false
-			if buf[0] == '\n' {
-				s.r.Discard(1)
-				continue
+			if s.buf.B[s.at] == '\n' {
+				s.at++
+				scanned = s.at
 			}
 		}
-		i := lineEnd(buf)
-		chunk := buf
+		i := lineEnd(s.buf.B[scanned:])
+		end := len(s.buf.B)
 		if i >= 0 {
-			chunk = buf[:i]
+			end = scanned + i
 		}
-		if len(long)+len(chunk) > limit {
-			return nil, ErrTooLarge
+		if end-s.at > limit {
+			return span{}, ErrTooLarge
 		}
 		if i < 0 {
-			long = append(long, chunk...)
-			s.r.Discard(len(buf))
+			scanned = end - s.at
+			if err := s.fill(); err != nil {
+				return span{}, err
+			}
+			scanned += s.at
 			continue
 		}
-		s.cr = buf[i] == '\r'
-		line := chunk
-		if long != nil {
-			line = append(long, chunk...)
-		}
-		s.r.Discard(i + 1)
+		line := span{s.at, end}
+		s.at, s.cr = end+1, s.buf.B[end] == '\r'
 		if !s.begun {
 			s.begun = true
-			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+			if bytes.HasPrefix(s.buf.B[line.start:line.end], bom) {
+				line.start += len(bom)
+			}
 		}
 		return line, nil
 	}
 }
+
+// fill reads more. It moves the text that is still needed if that makes room.
+func (s *SSEReader) fill() error {
+	needed := s.at
+	if s.hasData {
+		needed = s.data.start
+	}
+	b := s.buf
+	switch {
+	case needed == len(b.B) && cap(b.B) > largeEvent: // a large buffer is not kept while the stream is idle
+		b.Release()
+		s.buf = &Buffer{B: make([]byte, 0, idleBuffer)}
+		s.moved(needed)
+	case needed == len(b.B), len(b.B) == cap(b.B) && needed >= cap(b.B)/2:
+		b.B = append(b.B[:0], b.B[needed:]...)
+		s.moved(needed)
+	case len(b.B) == cap(b.B):
+		more := 2 * cap(b.B)
+		if more < 1<<20 {
+			more *= 2 // fewer steps copy less
+		}
+		b.Grow(max(min(more, s.limit+needed+otherFields), cap(b.B)+idleBuffer, smallestClass))
+	}
+	b = s.buf
+	for range maxEmptyReads {
+		n, err := s.r.Read(b.B[len(b.B):cap(b.B)])
+		b.B = b.B[:len(b.B)+n]
+		switch {
+		case n > 0 && err != nil:
+			s.r = failedReader{err} // after what was read
+			return nil
+		case n > 0 || err != nil:
+			return err
+		}
+	}
+	return io.ErrNoProgress
+}
+
+// moved adapts the indexes after the first by bytes of the buffer were removed.
+func (s *SSEReader) moved(by int) {
+	s.at -= by
+	s.data.start -= by
+	s.data.end -= by
+}
+
+// maxEmptyReads is how often in a row a reader may return nothing, as in package bufio.
+const maxEmptyReads = 100
 
 // lineEnd returns the index of the first CR or LF, -1 for none.
 func lineEnd(b []byte) int {

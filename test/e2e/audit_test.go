@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mcpgateway/test/internal/rig"
 )
@@ -57,6 +58,9 @@ func TestAuditOfArguments(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if err := g.Process.Stop(time.Minute); err != nil { // what is not written yet is written then
+		t.Fatal(err)
+	}
 	files, err := filepath.Glob(file + "*")
 	if err != nil || len(files) < 3 {
 		t.Fatalf("files %q, %v; want several", files, err)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -132,6 +133,9 @@ func TestConfirmWithRealClients(t *testing.T) {
 		}
 	}
 	// The audit has every answer, and an execution after accepted answers only.
+	if err := g.Process.Stop(time.Minute); err != nil { // what is not written yet is written then
+		t.Fatal(err)
+	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -172,6 +172,9 @@ func (k *parkable) finish(res call.Result, err error) {
 	k.scope.Cancel(nil)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.round > 0 || len(k.waiters) != 1 {
+		res.Buffer = nil // the first of several requests would release it
+	}
 	k.ended, k.final = true, answer{res, err}
 	if !k.over && len(k.waiters) > 0 {
 		k.deliver(k.final)

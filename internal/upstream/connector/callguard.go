@@ -30,6 +30,7 @@ type callGuard struct {
 	// errMaxDuration.
 	call.Scope
 	maxSilence time.Duration
+	alive      func() // is told of progress and asks of the server; nil: nobody is
 	end        time.Time
 	timer      *time.Timer
 
@@ -126,6 +127,7 @@ func (g *callGuard) Notify(method string, params wire.Raw) {
 	}
 	if method == wire.NoteProgress {
 		g.restart()
+		g.showAlive()
 	}
 	g.back.Notify(method, params)
 }
@@ -138,6 +140,7 @@ func (g *callGuard) Ask(ctx context.Context, method string, params wire.Raw) (wi
 		return nil, context.Canceled
 	}
 	g.openAsks++
+	g.showAlive()
 	g.releaseSlot()
 	g.restart()
 	g.asks.Add(1)
@@ -157,6 +160,13 @@ func (g *callGuard) Ask(ctx context.Context, method string, params wire.Raw) (wi
 	g.mu.Unlock()
 	g.reacquireSlot()
 	return result, err
+}
+
+// showAlive says that the server works on the call.
+func (g *callGuard) showAlive() {
+	if g.alive != nil {
+		g.alive()
+	}
 }
 
 // IsAsking reports whether a request of the server waits for the client.

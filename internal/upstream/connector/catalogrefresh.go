@@ -78,6 +78,9 @@ func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h pr
 	}
 	t.refresh(ctx, t.listed, news)
 	c.releaseGatherSlot()
+	wait, _ := c.o.Health.nextProbe()
+	idle := time.NewTimer(wait)
+	defer idle.Stop()
 	for ctx.Err() == nil {
 		var timer, check <-chan time.Time
 		if t.due != 0 {
@@ -110,6 +113,12 @@ func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h pr
 			t.changed(ctx)
 		case <-timer:
 			t.refresh(ctx, t.due, none)
+		case <-idle.C:
+			wait, on := c.o.Health.nextProbe()
+			if on {
+				conn.Probe(protocol.Idle)
+			}
+			idle.Reset(wait)
 		}
 	}
 	return false

@@ -32,6 +32,8 @@ type Connector struct {
 	present      atomic.Pointer[currentConn]      // state.conn; nil if there is none
 	published    atomic.Pointer[Snapshot]         // state.snapshot
 	draft        draft
+	breaker      breaker
+	tasks        protocol.BackgroundTasks // pings for the breaker
 	signals      signals
 	lifetime     atomic.Pointer[Lifetime]
 	usage        usage
@@ -51,7 +53,7 @@ type Connector struct {
 // New returns a connector that does nothing before [Connector.Run].
 func New(o Options) *Connector {
 	c := &Connector{o: o.withDefaults(), changed: make(chan struct{}), signals: newSignals()}
-	c.lifetime.Store(&o.Lifetime)
+	c.lifetime.Store(&o.Start.Lifetime)
 	c.usage.begun, c.usage.changed = make(chan struct{}, 1), make(chan struct{}, 1)
 	if o.Beside != nil && !c.gathersLists() {
 		c.tools = o.Beside.tools
@@ -67,11 +69,12 @@ func New(o Options) *Connector {
 	if c.o.Serialize {
 		c.single = newFairLimiter(1, c.slots.queue)
 	}
+	c.breaker.health, c.breaker.metrics, c.breaker.name = o.Health, c.o.Metrics, o.Name
 	c.measure()
 	c.state.subscriptions = make(map[string]*resourceSubscription)
 	c.state.snapshot = Snapshot{Name: o.Name, State: Connecting, Since: time.Now()}
-	if o.Remembered != nil {
-		c.remember(o.Remembered)
+	if known := o.Start.Remembered; known != nil {
+		c.remember(known)
 	}
 	first := c.state.snapshot
 	c.published.Store(&first)
@@ -106,7 +109,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	}
 	defer c.releaseGatherSlot()
 	var pause protocol.Backoff
-	for o := (opening{known: c.o.Remembered != nil}); ; {
+	for o := (opening{known: c.o.Start.Remembered != nil}); ; {
 		rested, ok := c.awaitNeed(ctx, o)
 		if !ok {
 			return nil
@@ -129,9 +132,8 @@ func (c *Connector) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		shot := c.Snapshot()
-		o.known, o.unused = !failed && shot.Up(), err == errUnused
-		if o.unused {
+		o.unused = err == errUnused
+		if o.known = o.unused || !failed && c.Snapshot().State == Ready; o.unused {
 			continue
 		}
 		c.down(err, failed)
@@ -201,6 +203,9 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 	}
 	c.o.Logger.Log(level, "connected", zap.String("revision", string(h.Revision)))
 	c.reportExtensions(h)
+	if c.breaker.connected() {
+		c.logBreakerClosed()
+	}
 	synced := make(chan struct{})
 	go func() {
 		defer close(synced)
@@ -217,10 +222,14 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 	c.countUp(c.o.Metrics.closed)
 	c.set(nil)
 	c.usage.tasks.forget()
+	why := context.Cause(alive)
+	if protocol.IsHung(why) {
+		c.o.Metrics.hung.WithLabelValues(c.o.Name).Inc()
+	}
 	if unused {
 		return errUnused
 	}
-	return context.Cause(alive)
+	return why
 }
 
 // reportExtensions counts and logs the extensions of the server that are not declared to
@@ -309,6 +318,8 @@ func (c *Connector) finish() {
 		shot.State, shot.Since, shot.Reason, shot.Settled, shot.Lost = Down, time.Now(), ReasonEnded, true, false
 	})
 	c.leave()
+	c.tasks.Finish()
+	c.breaker.end()
 	c.o.Metrics.ended(c.o.Name)
 }
 

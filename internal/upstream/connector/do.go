@@ -15,7 +15,8 @@ import (
 
 // Do sends a call, with native names and URIs, to the server and returns its answer. It
 // waits for a free slot, and for a conversation if an attempt to open one runs or is
-// due, all within the timeout of the call.
+// due, all within the timeout of the call. While the circuit breaker of the session is
+// open, the call fails at once, see [breaker].
 //
 // The error is a *wire.Error or that of ctx. The *wire.Error is the unchanged error of
 // the server, or one with CodeInternal whose data says what went wrong. Nothing uses the
@@ -27,29 +28,40 @@ import (
 // ended is never sent again, because it may have been the reason; neither is a large one.
 func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) {
 	began := time.Now()
+	admitted, refused := c.breaker.admit(began)
+	if refused != nil {
+		return call.Result{}, c.Failure(refused.reason, refused.since, true, refused.retry)
+	}
 	g := newCallGuard(ctx, cl, c.o.Limits.Timeout, c.o.Limits.MaxDuration)
 	defer g.close()
+	if admitted.trial {
+		g.alive = c.noteAnswer
+	}
 	own := *cl
 	own.Back = g
 	defer c.o.Session.AddCall(&own)()
 	c.beginUse()
 	defer c.endUse()
 
-	result, err := c.send(g, &own)
+	result, err := c.send(g, &own, admitted.trial)
 	if err == nil {
 		c.observeTasks(cl, result)
+		c.noteAnswer()
 		return result, nil
 	}
 	if ctx.Err() != nil {
+		c.breaker.skipped(admitted)
 		return call.Result{}, ctx.Err()
 	}
 	if refusal, ok := err.(*wire.Error); ok { // not one that is the cause of a fault
+		c.noteAnswer()
 		return call.Result{}, refusal
 	}
+	reason, retryable := c.explain(g, err)
+	c.noteFailure(admitted, g, cl, err, reason)
 	if context.Cause(&g.Scope) == errSilent {
 		c.probe(protocol.CallTimedOut)
 	}
-	reason, retryable := c.explain(g, err)
 	if f, ok := errors.AsType[*protocol.CallError](err); !ok || !f.MayHaveExecuted && !f.Unauthenticated {
 		retryable = retryable || c.mayRepeat(cl)
 	}
@@ -78,8 +90,8 @@ func (c *Connector) explain(g *callGuard, err error) (reason string, unsent bool
 }
 
 // send acquires a slot and sends the call, at most twice. It tries for StartupWait while
-// the server cannot be reached.
-func (c *Connector) send(g *callGuard, cl *call.Call) (call.Result, error) {
+// the server cannot be reached. A trial is sent only if the server answers a ping before.
+func (c *Connector) send(g *callGuard, cl *call.Call, trial bool) (call.Result, error) {
 	ctx := context.Context(&g.Scope)
 	if c.single != nil && needsTurn(cl.Method) {
 		if err := c.acquireSlot(ctx, c.single, cl); err != nil {
@@ -98,6 +110,11 @@ func (c *Connector) send(g *callGuard, cl *call.Call) (call.Result, error) {
 	conn, err := c.await(ctx, nil)
 	if err != nil {
 		return call.Result{}, err
+	}
+	if trial {
+		if err := c.ping(ctx, conn); err != nil {
+			return call.Result{}, err
+		}
 	}
 	c.applyLogLevel(ctx, cl)
 	result, err := c.draft.call(ctx, conn, cl)

@@ -161,9 +161,9 @@ func (c *Connector) awaitNeed(ctx context.Context, o opening) (rested, ok bool) 
 // takeGatherSlot waits for a slot if the connection is opened only to gather the catalog.
 // It returns false if ctx ends first.
 func (c *Connector) takeGatherSlot(ctx context.Context) bool {
-	for c.o.GatherSlots != nil && c.isCatalogSession() && c.lifetime.Load().Lazy && c.usage.users.Load() == 0 {
+	for c.o.Start.GatherSlots != nil && c.isCatalogSession() && c.lifetime.Load().Lazy && c.usage.users.Load() == 0 {
 		select {
-		case c.o.GatherSlots <- struct{}{}:
+		case c.o.Start.GatherSlots <- struct{}{}:
 			c.hasGatherSlot = true
 			return true
 		case <-c.usage.begun:
@@ -177,7 +177,7 @@ func (c *Connector) takeGatherSlot(ctx context.Context) bool {
 // releaseGatherSlot gives the slot back, if the connector has one.
 func (c *Connector) releaseGatherSlot() {
 	if c.hasGatherSlot {
-		<-c.o.GatherSlots
+		<-c.o.Start.GatherSlots
 		c.hasGatherSlot = false
 	}
 }

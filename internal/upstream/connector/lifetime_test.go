@@ -44,7 +44,7 @@ func TestLazyGathersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, metrics := echoing(), NewMetrics()
 		core, logs := observer.New(zap.InfoLevel)
-		r := start(t, setup{Pipe: s.Pipe, Options: Options{Metrics: metrics, Logger: zap.New(core), Lifetime: Lifetime{Lazy: true}}})
+		r := start(t, setup{Pipe: s.Pipe, Options: Options{Metrics: metrics, Logger: zap.New(core), Start: Start{Lifetime: Lifetime{Lazy: true}}}})
 		r.watch.wait(t, isReady)
 		idle := r.watch.wait(t, isIdle)
 		upstreamtest.Equal(t, "the server has ended", s.Instance(1).Ended(), true)
@@ -76,7 +76,7 @@ func TestLazyGathersOnce(t *testing.T) {
 func TestLazyRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := echoing()
-		r := start(t, setup{Pipe: s.Pipe, Options: Options{Remembered: oneTool(), Lifetime: Lifetime{Lazy: true, IdleStop: time.Minute}}})
+		r := start(t, setup{Pipe: s.Pipe, Options: Options{Start: Start{Remembered: oneTool(), Lifetime: Lifetime{Lazy: true, IdleStop: time.Minute}}}})
 		before := r.watch.wait(t, isIdle)
 		time.Sleep(time.Hour)
 		upstreamtest.Equal(t, "starts before the first call", s.Starts(), 0)
@@ -112,7 +112,7 @@ func TestIdleStopWaitsForCalls(t *testing.T) {
 				}()
 			}
 		})}
-		r := start(t, setup{Pipe: s.Pipe, Options: Options{Limits: Limits{Timeout: time.Hour}, Lifetime: Lifetime{IdleStop: time.Minute}}})
+		r := start(t, setup{Pipe: s.Pipe, Options: Options{Limits: Limits{Timeout: time.Hour}, Start: Start{Lifetime: Lifetime{IdleStop: time.Minute}}}})
 		r.watch.wait(t, isReady)
 		time.Sleep(30 * time.Second)
 		r.expectCall(t)
@@ -132,7 +132,7 @@ func TestIdleStopWaitsForSubscriptions(t *testing.T) {
 		var subs subscriptions
 		s := &upstreamtest.Server{Handle: subs.handle}
 		known := &Snapshot{Revision: wire.Rev20251125, Capabilities: wire.Raw(subscribable)}
-		r := start(t, setup{Pipe: s.Pipe, Options: Options{Remembered: known, Lifetime: Lifetime{Lazy: true, IdleStop: time.Minute}}})
+		r := start(t, setup{Pipe: s.Pipe, Options: Options{Start: Start{Remembered: known, Lifetime: Lifetime{Lazy: true, IdleStop: time.Minute}}}})
 		r.watch.wait(t, isIdle)
 		if err := r.Subscribe(t.Context(), "x:a"); err != nil {
 			t.Fatal(err)
@@ -177,7 +177,7 @@ func TestIdleStopWaitsForTasks(t *testing.T) {
 						l.Result(m, `{"content":[]}`)
 					}
 				})}
-				r := start(t, setup{Pipe: s.Pipe, Options: Options{Remembered: oneTool(), Lifetime: Lifetime{Lazy: true, IdleStop: time.Minute}}})
+				r := start(t, setup{Pipe: s.Pipe, Options: Options{Start: Start{Remembered: oneTool(), Lifetime: Lifetime{Lazy: true, IdleStop: time.Minute}}}})
 				c := upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{})
 				c.Params = wire.SetMember(c.Params, "task", wire.Raw(`{}`))
 				if _, err := r.Do(t.Context(), c); err != nil {
@@ -218,7 +218,7 @@ func TestLazyServerThatEnds(t *testing.T) {
 			}
 			upstreamtest.Legacy(upstreamtest.Echo)(l, m)
 		}}
-		r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy, Options: Options{Lifetime: Lifetime{Lazy: true}}})
+		r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy, Options: Options{Start: Start{Lifetime: Lifetime{Lazy: true}}}})
 		r.watch.wait(t, isDown)
 		r.watch.wait(t, isIdle)
 		upstreamtest.Equal(t, "starts until the catalog was known", s.Starts(), 3)
@@ -252,7 +252,7 @@ func TestLazyStartFails(t *testing.T) {
 			}
 			upstreamtest.Legacy(upstreamtest.Echo)(l, m)
 		}}
-		r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy, Options: Options{Remembered: oneTool(), Lifetime: Lifetime{Lazy: true}}})
+		r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy, Options: Options{Start: Start{Remembered: oneTool(), Lifetime: Lifetime{Lazy: true}}}})
 		r.watch.wait(t, isIdle)
 		if _, err := r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{})); err == nil || !strings.Contains(err.Error(), "connection to the server was lost") {
 			t.Errorf("the call ended with %v, want the reason of the failed start", err)
@@ -307,7 +307,7 @@ func TestGatherSlots(t *testing.T) {
 			}
 		}}
 		second := echoing()
-		lazy := Options{Lifetime: Lifetime{Lazy: true}, GatherSlots: slots}
+		lazy := Options{Start: Start{Lifetime: Lifetime{Lazy: true}, GatherSlots: slots}}
 		a := start(t, setup{Pipe: first.Pipe, Options: lazy})
 		synctest.Wait()
 		b := start(t, setup{Pipe: second.Pipe, Options: lazy})
@@ -326,7 +326,7 @@ func TestGatherSlots(t *testing.T) {
 func TestRegather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := echoing()
-		r := start(t, setup{Pipe: s.Pipe, Options: Options{Remembered: oneTool(), Lifetime: Lifetime{Lazy: true}}})
+		r := start(t, setup{Pipe: s.Pipe, Options: Options{Start: Start{Remembered: oneTool(), Lifetime: Lifetime{Lazy: true}}}})
 		r.watch.wait(t, isIdle)
 		for n, tt := range []struct {
 			wait   time.Duration
@@ -345,7 +345,7 @@ func TestRegather(t *testing.T) {
 // Calls that begin in the moment in which the upstream is stopped are answered, once.
 func TestCallsWhileStopping(t *testing.T) {
 	s := echoing()
-	r := start(t, setup{Pipe: s.Pipe, Options: Options{Remembered: oneTool(), Lifetime: Lifetime{Lazy: true, IdleStop: time.Millisecond}}})
+	r := start(t, setup{Pipe: s.Pipe, Options: Options{Start: Start{Remembered: oneTool(), Lifetime: Lifetime{Lazy: true, IdleStop: time.Millisecond}}}})
 	const callers, each = 4, 100
 	var calls sync.WaitGroup
 	for n := range callers {

@@ -15,6 +15,9 @@ type Metrics struct {
 	resends  *prometheus.CounterVec
 	inflight *prometheus.GaugeVec
 	left     *prometheus.CounterVec // extensions
+	breakers *prometheus.GaugeVec
+	trips    *prometheus.CounterVec
+	hung     *prometheus.CounterVec
 
 	mu     sync.Mutex
 	served map[string]served // by the upstream's name
@@ -49,6 +52,18 @@ func NewMetrics() *Metrics {
 			Name: "mcp_gateway_unrelayed_extensions_total",
 			Help: "Extensions that the upstream declared when a conversation was opened, and that the gateway does not relay or declare.",
 		}, labels),
+		breakers: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "mcp_gateway_upstream_breaker_state",
+			Help: "Sessions with the upstream whose circuit breaker is in the state open or half-open.",
+		}, append(labels, "state")),
+		trips: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_upstream_breaker_trips_total",
+			Help: "How often a circuit breaker of the upstream has opened after it was closed.",
+		}, labels),
+		hung: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_upstream_hung_total",
+			Help: "Conversations that ended because the upstream had stopped answering.",
+		}, labels),
 		inflight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mcp_gateway_inflight_requests",
 			Help: "Calls of clients that the upstream has not answered.",
@@ -58,11 +73,18 @@ func NewMetrics() *Metrics {
 
 // Collectors returns the collectors to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.up, m.idle, m.restarts, m.resends, m.inflight, m.left}
+	return []prometheus.Collector{m.up, m.idle, m.restarts, m.resends, m.inflight, m.left, m.breakers, m.trips, m.hung}
 }
 
 // began notes that a connector of the upstream runs. One ended follows each began.
-func (m *Metrics) began(name string) { m.change(name, served{running: 1}) }
+func (m *Metrics) began(name string) {
+	m.trips.WithLabelValues(name) // counted from 0
+	m.hung.WithLabelValues(name)
+	for _, s := range []breakerState{breakerOpen, breakerHalfOpen} {
+		m.breakers.WithLabelValues(name, s.String())
+	}
+	m.change(name, served{running: 1})
+}
 
 // opened notes that a connector of the upstream has a conversation, closed that the
 // conversation has ended.
@@ -72,6 +94,18 @@ func (m *Metrics) closed(name string) { m.change(name, served{up: -1}) }
 // rests notes that a connector of the upstream is idle, wakes that it is not any more.
 func (m *Metrics) rests(name string) { m.change(name, served{idle: 1}) }
 func (m *Metrics) wakes(name string) { m.change(name, served{idle: -1}) }
+
+// breaker counts a breaker that changes its state.
+func (m *Metrics) breaker(name string, from, to breakerState) {
+	if from == breakerClosed {
+		m.trips.WithLabelValues(name).Inc()
+	} else {
+		m.breakers.WithLabelValues(name, from.String()).Dec()
+	}
+	if to != breakerClosed {
+		m.breakers.WithLabelValues(name, to.String()).Inc()
+	}
+}
 
 // ended deletes the series of an upstream with the last of its connectors.
 func (m *Metrics) ended(name string) { m.change(name, served{running: -1}) }
@@ -96,4 +130,7 @@ func (m *Metrics) change(name string, by served) {
 	m.resends.DeleteLabelValues(name)
 	m.inflight.DeleteLabelValues(name)
 	m.left.DeleteLabelValues(name)
+	m.trips.DeleteLabelValues(name)
+	m.hung.DeleteLabelValues(name)
+	m.breakers.DeletePartialMatch(prometheus.Labels{"upstream": name})
 }

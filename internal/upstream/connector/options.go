@@ -26,12 +26,9 @@ type Options struct {
 	// limit of calls, and the facts about tools unless this one gathers lists itself.
 	Beside *Connector
 
-	Limits   Limits
-	Lifetime Lifetime // at the start; see [Connector.SetLifetime]
-	// Remembered is what was known of the upstream in an earlier run, nil if nothing was.
-	// Only the fields of the last conversation count.
-	Remembered  *Snapshot
-	GatherSlots GatherSlots // shared with other upstreams; nil: no bound
+	Limits Limits
+	Start  Start
+	Health *Health // of all sessions with the upstream; nil: no call is refused, and no idle server probed
 	// Serialize runs one call at a time, so that a request of the server outside the
 	// streams of calls can belong to only one call.
 	Serialize bool
@@ -57,6 +54,16 @@ type Limits struct {
 	MaxConcurrent int           // calls at once: 64
 	MaxQueue      int           // calls waiting for their turn: 256
 	RefreshMin    time.Duration // least time between refreshes without a notification: 30s
+}
+
+// Start says when a connector connects, and what it knows before. The zero value connects
+// at once and knows nothing.
+type Start struct {
+	Lifetime Lifetime // see also [Connector.SetLifetime]
+	// Remembered is what was known of the upstream in an earlier run, nil if nothing was.
+	// Only the fields of the last conversation count.
+	Remembered  *Snapshot
+	GatherSlots GatherSlots // shared with other upstreams; nil: no bound
 }
 
 // Role says what a connector does beside calls.

@@ -41,6 +41,11 @@ type Conn interface {
 	// and ends the conversation if it is not. It does not block.
 	Probe(why Suspicion)
 
+	// Ping sends the request with the least effect that the era has, and waits for the
+	// response. It returns nil if the server responds at all, and otherwise the error of
+	// a Call.
+	Ping(ctx context.Context) error
+
 	// Listen subscribes to updates of these resources in the place of those before, and
 	// returns the ones that the server has acknowledged. It is called only while Run
 	// runs, and only if Traits().Listens is set. On errors, which are those of Call, the
@@ -61,11 +66,20 @@ const (
 	// ConnectionFailed means that the server may be gone, or may have forgotten the
 	// session, as another session with it has noticed.
 	ConnectionFailed
+	// Idle means that some time has passed. A server that has sent nothing since the last
+	// time, and has no call to answer, is probed as after CallTimedOut.
+	Idle
 )
 
-// ErrHung is the reason for the end of a conversation whose server has stopped
-// answering.
-var ErrHung = errors.New("the server has stopped answering: a call timed out, and then it did not answer when asked whether it is there")
+// ErrHung and ErrIdleHung are the reasons for the end of a conversation whose server has
+// stopped answering.
+var (
+	ErrHung     = errors.New("the server has stopped answering: a call timed out, and then it did not answer when asked whether it is there")
+	ErrIdleHung = errors.New("the server has stopped answering: it did not answer when asked whether it is there")
+)
+
+// IsHung reports whether a conversation has ended because its server has stopped answering.
+func IsHung(why error) bool { return errors.Is(why, ErrHung) || errors.Is(why, ErrIdleHung) }
 
 // Traits describe a conversation to those who do not know its transport.
 type Traits struct {
@@ -183,6 +197,8 @@ type CallError struct {
 	// Unauthenticated says that the gateway has no credentials that the server accepts,
 	// so that sending the call again would fail again.
 	Unauthenticated bool
+	// TooLarge says that the server has answered with more than the gateway takes.
+	TooLarge bool
 	// RetryAfter is after how long it makes sense to send the call again, 0 if that is
 	// not known.
 	RetryAfter time.Duration
@@ -216,8 +232,12 @@ func ResultOf(m wire.Message, rev wire.Revision) (call.Result, error) {
 	if wire.ValueOf(m.Result).Kind() != '{' {
 		return call.Result{}, &CallError{Reason: "the result in the server's answer is no object"}
 	}
-	return call.Result{Raw: m.Result, Revision: rev, Extra: m.Extra}, nil
+	return call.Result{Raw: m.Result, Revision: rev, Extra: m.Extra, Buffer: m.Buffer}, nil
 }
+
+// ReleasesResult reports whether the result of a method may be in memory that is released
+// when the client has it. Other results may be kept in a catalog or a table of tasks.
+func ReleasesResult(method string) bool { return wire.MethodOf(method).Kind == wire.KindCall }
 
 const (
 	// RetryOverloaded is the RetryAfter of a call that found no free slot: how long the

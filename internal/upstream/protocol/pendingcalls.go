@@ -213,6 +213,19 @@ func (t *PendingCalls) Close(cause error) {
 // ended.
 const ReasonConnectionLost = "the connection to the server was lost"
 
+// AwaitsAnswer reports whether a call is pending that the server should answer. A
+// subscription has its answer when it ends.
+func (t *PendingCalls) AwaitsAnswer() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range t.open {
+		if f.Call.Method != wire.MethodListen {
+			return true
+		}
+	}
+	return false
+}
+
 // Get returns the call with this id, nil if there is none.
 func (t *PendingCalls) Get(id wire.ID) *PendingCall {
 	t.mu.Lock()

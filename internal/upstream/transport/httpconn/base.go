@@ -130,10 +130,10 @@ func (t *Conn) NotifyAt(to *Endpoint, header Headers, method string) {
 
 // ProbeWith implements the method Probe of [protocol.Conn]. look probes the server.
 func (t *Conn) ProbeWith(why protocol.Suspicion, look func(ctx context.Context) error) {
-	if why == protocol.CallTimedOut {
-		t.CheckLiveness(look)
-	} else {
+	if why == protocol.ConnectionFailed {
 		protocol.Poke(t.Endpoint.failed)
+	} else {
+		t.CheckLiveness(why, look)
 	}
 }
 
@@ -142,9 +142,13 @@ var ErrNoListen = &protocol.CallError{Reason: "the server's revision has no subs
 
 // CheckLiveness is [protocol.Liveness.Check] for conversations over HTTP. Only messages
 // of the server show that it is alive: a proxy, or a library under a stuck server, may
-// accept connections, send a status, and keep streams open with comments.
-func (t *Conn) CheckLiveness(look func(ctx context.Context) error) {
-	t.Liveness.Check(context.Background(), t.Log, func(ctx context.Context) error {
+// accept connections, send a status, and keep streams open with comments. Nobody probes an
+// idle server with the credentials of a principal, which may have expired.
+func (t *Conn) CheckLiveness(why protocol.Suspicion, look func(ctx context.Context) error) {
+	if why == protocol.Idle && t.Endpoint.credentials != nil && t.Config.Owner.Principal() != nil {
+		return
+	}
+	t.Liveness.Check(context.Background(), protocol.Probe{Why: why, Pending: t.Pending, Log: t.Log, Ask: func(ctx context.Context) error {
 		if t.Endpoint.credentials != nil {
 			// A failure to get credentials says nothing about the server.
 			if _, err := t.Endpoint.credentials.Headers(ctx, t.Config.Owner.Principal()); err != nil {
@@ -152,10 +156,10 @@ func (t *Conn) CheckLiveness(look func(ctx context.Context) error) {
 			}
 		}
 		return look(ctx)
-	}, func(why error) {
+	}, Hung: func(why error) {
 		select {
 		case t.Hung <- why:
 		default:
 		}
-	})
+	}})
 }

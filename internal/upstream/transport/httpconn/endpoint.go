@@ -363,34 +363,37 @@ func MediaType(h http.Header) string {
 	return strings.ToLower(strings.TrimSpace(ct))
 }
 
-// readAll reads the body of resp to its end and closes it. The caller owns the bytes. The
+// readAll reads the body of resp to its end and closes it. The caller owns the buffer. The
 // error is a *protocol.CallError, or that of ctx.
-func (e *Endpoint) readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
+//
+// A response that nobody releases gets no memory of the pool: a catalog may keep it.
+func (e *Endpoint) readAll(ctx context.Context, resp *http.Response, releases bool) (*wire.Buffer, error) {
 	defer resp.Body.Close()
 	if resp.ContentLength > int64(e.Max) {
 		return nil, e.TooLarge()
 	}
-	var data []byte
-	var err error
-	if n := resp.ContentLength; n >= 0 && n <= maxPooled {
-		data = make([]byte, n)
-		_, err = io.ReadFull(resp.Body, data)
-	} else { // of unknown length, or so long that memory is allocated only for what comes
-		data, err = io.ReadAll(io.LimitReader(resp.Body, int64(e.Max)+1))
+	b := new(wire.Buffer)
+	if step := wire.NextStep(0, resp.ContentLength, e.Max); releases {
+		b = wire.NewBuffer(step)
+	} else if resp.ContentLength >= 0 {
+		b.B = make([]byte, 0, step)
 	}
-	switch {
-	case err == nil && len(data) > e.Max:
-		return nil, e.TooLarge()
+	switch err := b.ReadAll(resp.Body, resp.ContentLength, e.Max); {
 	case err == nil:
-		return data, nil
+		return b, nil
+	case err == wire.ErrTooLarge:
+		b.Release()
+		return nil, e.TooLarge()
+	default:
+		b.Release()
+		if bad, ok := err.(*decodeError); ok {
+			return nil, bad.callError()
+		}
+		return nil, e.connectionError(ctx, err, false)
 	}
-	if bad, ok := err.(*decodeError); ok {
-		return nil, bad.callError()
-	}
-	return nil, e.connectionError(ctx, err, false)
 }
 
 // TooLarge returns the error of a call whose response exceeds Max.
 func (e *Endpoint) TooLarge() *protocol.CallError {
-	return &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", e.Max)}
+	return &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", e.Max), TooLarge: true}
 }

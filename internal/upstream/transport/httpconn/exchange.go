@@ -23,6 +23,8 @@ type Exchange struct {
 	// Early gets the requests and notifications of the server that come before the
 	// response. It must not block.
 	Early func(m wire.Message)
+	// Releases says that the caller may release the buffer of the response.
+	Releases bool
 
 	At Cursor // in the event stream of the response, if it is one
 }
@@ -109,15 +111,24 @@ func (x *Exchange) Receive(ctx context.Context, resp *http.Response) (wire.Messa
 		p := &diagnose.UnexpectedContentType{Status: resp.StatusCode, MediaType: mt}
 		return none, &protocol.CallError{Reason: p.Error(), Cause: p}
 	}
-	data, err := x.Endpoint.readAll(ctx, resp)
+	body, err := x.Endpoint.readAll(ctx, resp, x.Releases)
 	if err != nil {
 		return none, err
 	}
-	m, found, err := x.Take(data)
+	m, found, err := x.Take(body.B)
 	if err == nil && !found {
 		err = &protocol.CallError{Reason: "the server's answer holds no response"}
 	}
+	x.hand(&m, body.B, body)
 	return m, err
+}
+
+// hand gives the buffer to the response that was read from it, if the caller may release
+// it. In a batch other messages may use it too; an error outlives its call in logs.
+func (x *Exchange) hand(m *wire.Message, data []byte, b *wire.Buffer) {
+	if x.Releases && m.Result != nil && !IsBatch(data) {
+		m.Buffer = b
+	}
 }
 
 // refused returns the error for a response whose status is not a success.
@@ -127,7 +138,7 @@ func (x *Exchange) refused(ctx context.Context, resp *http.Response, mt string) 
 		Discard(resp)
 		return r
 	}
-	data, err := x.Endpoint.readAll(ctx, resp)
+	body, err := x.Endpoint.readAll(ctx, resp, false)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -135,7 +146,7 @@ func (x *Exchange) refused(ctx context.Context, resp *http.Response, mt string) 
 	if err != nil {
 		return r
 	}
-	m, err := wire.ParseUpstream(data, x.Endpoint.Limits)
+	m, err := wire.ParseUpstream(body.B, x.Endpoint.Limits)
 	if err == nil && m.Error != nil && (m.ID == x.ID || m.ID.IsZero()) {
 		r.RPC, r.OwnID = m.Error, m.ID == x.ID
 	}
@@ -156,9 +167,10 @@ func retryAfter(h http.Header) time.Duration {
 // of Post.
 func (x *Exchange) Stream(ctx context.Context, body io.ReadCloser) (wire.Message, error) {
 	var answer wire.Message
-	err := x.Endpoint.Events(ctx, body, &x.At, func(data []byte) (bool, error) {
-		m, found, err := x.Take(data)
+	err := x.Endpoint.Events(ctx, body, &x.At, func(ev *wire.Event) (bool, error) {
+		m, found, err := x.Take(ev.Data)
 		answer = m
+		x.hand(&answer, ev.Data, ev.Buffer)
 		return found, err
 	})
 	return answer, err

@@ -24,7 +24,7 @@ var ErrStreamEnded = errors.New("the stream ended early")
 // Events reads the messages of a stream until each returns true, and closes the body. It
 // moves the cursor. The error is that of each, a *protocol.CallError if an event is too
 // large or the stream cannot be decompressed, ErrStreamEnded, or that of ctx.
-func (e *Endpoint) Events(ctx context.Context, body io.ReadCloser, at *Cursor, each func(data []byte) (done bool, err error)) error {
+func (e *Endpoint) Events(ctx context.Context, body io.ReadCloser, at *Cursor, each func(ev *wire.Event) (done bool, err error)) error {
 	defer body.Close()
 	r := wire.NewSSEReader(body, e.Max)
 	for {
@@ -50,7 +50,7 @@ func (e *Endpoint) Events(ctx context.Context, body io.ReadCloser, at *Cursor, e
 		if !ev.IsMessage() {
 			continue
 		}
-		done, err := each(ev.Data)
+		done, err := each(&ev)
 		if err != nil {
 			return err
 		}

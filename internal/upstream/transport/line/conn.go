@@ -126,7 +126,7 @@ func (l *Conn) Run(ctx context.Context) error {
 	case <-l.ended:
 		why = l.why
 	}
-	if err := l.shut(); err != nil && ctx.Err() == nil && !diagnose.IsLineTooLong(why) && why != protocol.ErrHung {
+	if err := l.shut(); err != nil && ctx.Err() == nil && !diagnose.IsLineTooLong(why) && !protocol.IsHung(why) {
 		why = err // the exit status says more than the end of the output, unless the gateway ended the process
 	}
 	stop()
@@ -223,17 +223,20 @@ func (l *Conn) Notify(method string) { l.writer.post(&wire.Message{Method: metho
 // Probe implements [protocol.Conn]. Failures of other sessions say nothing about this
 // process.
 func (l *Conn) Probe(why protocol.Suspicion) {
-	if why != protocol.CallTimedOut {
+	if why == protocol.ConnectionFailed {
 		return
 	}
-	l.liveness.Check(l.life, l.o.Logger, func(ctx context.Context) error {
-		method := wire.MethodPing
-		if l.modern.Load() {
-			method = wire.MethodDiscover
-		}
-		_, err := l.request(ctx, &call.Call{Method: method, Back: protocol.NoClient{}}, l.rev)
-		return err
-	}, l.stopped)
+	l.liveness.Check(l.life, protocol.Probe{Why: why, Pending: l.pending, Log: l.o.Logger, Ask: l.Ping, Hung: l.stopped})
+}
+
+// Ping implements [protocol.Conn].
+func (l *Conn) Ping(ctx context.Context) error {
+	method := wire.MethodPing
+	if l.modern.Load() {
+		method = wire.MethodDiscover
+	}
+	_, err := l.request(ctx, &call.Call{Method: method, Back: protocol.NoClient{}}, l.rev)
+	return err
 }
 
 // Traits implements [protocol.Conn].
@@ -353,7 +356,7 @@ func (l *Conn) malformed(text []byte, id wire.ID, why error) {
 // fails.
 func (l *Conn) tooLarge(id wire.ID) {
 	if f := l.pending.Get(id); f != nil {
-		l.pending.Fail(f, &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage)})
+		l.pending.Fail(f, &protocol.CallError{Reason: fmt.Sprintf("the server's answer is larger than %d bytes", l.o.MaxMessage), TooLarge: true})
 	}
 	l.ratelog.Warn("a line of the server is over the size limit", zap.Int("limit", l.o.MaxMessage))
 }

@@ -216,13 +216,18 @@ func (s *Conn) Notify(method string) { s.NotifyAt(s.post, *s.header.Load(), meth
 // Probe implements [protocol.Conn]. Each session has a stream of its own, so that the failure of
 // another session says nothing of this one.
 func (s *Conn) Probe(why protocol.Suspicion) {
-	if why != protocol.CallTimedOut {
-		return
+	if why != protocol.ConnectionFailed {
+		s.CheckLiveness(why, s.Ping)
 	}
-	s.CheckLiveness(func(ctx context.Context) error {
-		_, err := s.Call(ctx, &call.Call{Method: wire.MethodPing, Back: protocol.NoClient{}})
-		return err
-	})
+}
+
+// Ping implements [protocol.Conn].
+func (s *Conn) Ping(ctx context.Context) error {
+	_, err := s.Call(ctx, &call.Call{Method: wire.MethodPing, Back: protocol.NoClient{}})
+	if _, refused := errors.AsType[*wire.Error](err); refused {
+		return nil
+	}
+	return err
 }
 
 // Listen implements [protocol.Conn]. The era has no such request.

@@ -110,6 +110,9 @@ func (d *dualConn) Probe(why protocol.Suspicion) {
 	}
 }
 
+// Ping implements [protocol.Conn].
+func (d *dualConn) Ping(ctx context.Context) error { return d.modern.Ping(ctx) }
+
 // Traits implements [protocol.Conn].
 func (d *dualConn) Traits() protocol.Traits {
 	return protocol.Traits{

@@ -130,7 +130,7 @@ func (l *legacyConn) once(ctx context.Context, s *session, c *call.Call) (call.R
 	p.Data = httpconn.AppendRequest(p.Data, f.ID, c.Method, l.Identity.Params(s.revision, f))
 
 	ears := streamHandler{l: l, s: s, ctx: ctx, c: c}
-	x := httpconn.Exchange{Endpoint: l.Endpoint, ID: f.ID, Early: ears.handle}
+	x := httpconn.Exchange{Endpoint: l.Endpoint, ID: f.ID, Early: ears.handle, Releases: protocol.ReleasesResult(c.Method)}
 	m, err := x.Post(ctx, s.header.ForCall(c), p)
 	if errors.Is(err, httpconn.ErrStreamEnded) {
 		m, err = l.resume(ctx, s.header.ForCall(c), &x)
@@ -219,6 +219,9 @@ func (l *legacyConn) Notify(method string) { l.NotifyAt(l.Endpoint, l.session.Lo
 
 // Probe implements [protocol.Conn].
 func (l *legacyConn) Probe(why protocol.Suspicion) { l.ProbeWith(why, l.probe) }
+
+// Ping implements [protocol.Conn].
+func (l *legacyConn) Ping(ctx context.Context) error { return l.probe(ctx) }
 
 // Listen implements [protocol.Conn]. The era has no such request.
 func (l *legacyConn) Listen(context.Context, []string) ([]string, error) {

@@ -197,9 +197,9 @@ func (l *legacyConn) listenTo(ctx context.Context, s *session, first bool) {
 
 // handleEvent handles the messages of an event of a notification stream. It skips
 // malformed messages, since no call waits for them.
-func (e *streamHandler) handleEvent(data []byte) (bool, error) {
+func (e *streamHandler) handleEvent(ev *wire.Event) (bool, error) {
 	x := httpconn.Exchange{Endpoint: e.l.Endpoint, Early: e.handle}
-	if _, _, err := x.Take(data); err != nil {
+	if _, _, err := x.Take(ev.Data); err != nil {
 		e.l.Log.Debug("the server sent something odd on the stream for notifications", zap.Error(err))
 	}
 	return false, nil

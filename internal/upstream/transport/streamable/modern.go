@@ -109,7 +109,10 @@ func (m *modernConn) once(ctx context.Context, d *dialect, c *call.Call) (call.R
 		return call.Result{}, err
 	}
 	defer m.Pending.End(f)
-	x := httpconn.Exchange{Endpoint: m.Endpoint, ID: f.ID, Early: func(msg wire.Message) { m.handle(msg, c) }}
+	x := httpconn.Exchange{
+		Endpoint: m.Endpoint, ID: f.ID, Early: func(msg wire.Message) { m.handle(msg, c) },
+		Releases: protocol.ReleasesResult(c.Method),
+	}
 	msg, err := m.post(ctx, d, f, &x)
 	if err != nil {
 		return call.Result{}, err
@@ -189,10 +192,13 @@ func (m *modernConn) Notify(string) {}
 // Probe implements [protocol.Conn]. There is no session that the server could have
 // forgotten, and every call shows whether the server can be reached.
 func (m *modernConn) Probe(why protocol.Suspicion) {
-	if why == protocol.CallTimedOut {
-		m.CheckLiveness(m.probe)
+	if why != protocol.ConnectionFailed {
+		m.CheckLiveness(why, m.probe)
 	}
 }
+
+// Ping implements [protocol.Conn].
+func (m *modernConn) Ping(ctx context.Context) error { return m.probe(ctx) }
 
 // Traits implements [protocol.Conn].
 func (m *modernConn) Traits() protocol.Traits {

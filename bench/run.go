@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// beforeSuffix marks the paths of the binary given by -compare.
+const beforeSuffix = " before"
+
+// runAll measures the chosen workloads. It prints each as it ends. A failure of
+// one does not keep the others from running; it is part of the error.
+func runAll(ctx context.Context, o options, stdout, stderr io.Writer) (r *report, err error) {
+	if err := raiseFileLimit(openFiles); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "mcpgateway-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	certs, err := newCertificates(dir)
+	if err != nil {
+		return nil, err
+	}
+	nginx := ""
+	if o.Nginx {
+		if nginx, err = findNginx(); err != nil {
+			return nil, err
+		}
+	}
+	binary := o.Gateway
+	if binary == "" {
+		if binary, err = buildGateway(ctx, dir); err != nil {
+			return nil, err
+		}
+	}
+	r = newReport(o, nginx)
+	fmt.Fprintf(stdout, "%s, %d CPUs, %s, commit %s; medians of %d turns\n", r.Machine, r.CPUs, r.Versions["go"], r.Commit, o.Turns)
+	var failures []error
+	for _, w := range o.Workloads {
+		out := &outcome{Name: w.Name, About: w.About, samples: make(map[string][]sample)}
+		workloadDir, err := os.MkdirTemp(dir, w.Name+"-")
+		if err != nil {
+			return nil, err
+		}
+		s := &stage{&shared{options: o, nginx: nginx, certs: certs, dir: workloadDir, upstreams: make(map[role]*child)}, binary}
+		w = s.adapt(w)
+		if err := errors.Join(s.measure(ctx, w, out, stderr), s.Close()); err != nil {
+			s.printLogs(stderr)
+			out.Failed = err.Error()
+			failures = append(failures, fmt.Errorf("%s: %w", w.Name, err))
+		}
+		out.summarize(w)
+		r.Workloads = append(r.Workloads, out)
+		if err := out.print(stdout); err != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return r, errors.Join(failures...)
+}
+
+// adapt leaves out the paths via nginx if there is none, and adds the paths of
+// the binary to compare with.
+func (s *stage) adapt(w workload) workload {
+	var paths []path
+	for _, p := range w.Paths {
+		if p.Via == viaNginx && s.nginx == "" {
+			continue
+		}
+		paths = append(paths, p)
+		if p.Via != viaGateway || s.Compare == "" {
+			continue
+		}
+		start := p.Start
+		paths = append(paths, path{Name: p.Name + beforeSuffix, Start: func(ctx context.Context, s *stage) (measure, error) {
+			return start(ctx, &stage{s.shared, s.Compare})
+		}})
+		w.Ratios = slices.Concat(w.Ratios, p.compared())
+	}
+	w.Paths = paths
+	return w
+}
+
+// compared returns the ratios of a path to the same path of the other binary.
+func (p path) compared() (ratios []ratio) {
+	metrics := p.Metrics
+	if metrics == nil {
+		metrics = []metric{perSecond, cpu, p99}
+	}
+	for _, m := range metrics {
+		ratios = append(ratios, ratio{Metric: m, Of: p.Name, To: p.Name + beforeSuffix})
+	}
+	return ratios
+}
+
+// measure starts the paths of a workload and measures them turn by turn. Each
+// turn begins with another path, so that no path is always first.
+func (s *stage) measure(ctx context.Context, w workload, out *outcome, stderr io.Writer) error {
+	var measures []measure
+	var names []string
+	for _, p := range w.Paths {
+		m, err := p.Start(ctx, s)
+		if errors.Is(err, errNotServed) {
+			out.Notes = append(out.Notes, fmt.Sprintf("path %s is left out: %v", p.Name, err))
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("path %s: %w", p.Name, err)
+		}
+		measures, names = append(measures, m), append(names, p.Name)
+	}
+	for turn := range s.Turns {
+		for i := range measures {
+			i = (i + turn) % len(measures)
+			name := names[i]
+			figures, err := measures[i](ctx)
+			if err != nil {
+				return fmt.Errorf("path %s: %w", name, err)
+			}
+			fmt.Fprintf(stderr, "%s, turn %d of %d: %s%s\n", w.Name, turn+1, s.Turns, name, figures)
+			out.samples[name] = append(out.samples[name], figures)
+		}
+	}
+	return nil
+}
+
+// printLogs writes the ends of the logs of all processes, after a failure.
+func (s *stage) printLogs(w io.Writer) {
+	logs, _ := filepath.Glob(filepath.Join(s.dir, "*.log"))
+	for _, log := range logs {
+		data, err := os.ReadFile(log)
+		if err != nil || len(data) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "%s ends:\n%s\n", filepath.Base(log), data[max(0, len(data)-2048):])
+	}
+}

@@ -1,0 +1,64 @@
+//go:build !race
+
+// The race detector makes sync.Pool drop values at random, which changes the number of
+// allocations.
+
+package http1server
+
+import (
+	"net"
+	"net/http"
+	"testing"
+)
+
+// requestAllocs bounds the allocations of one request and its answer: the request, its
+// head as a string, its headers, and those of the answer. Raise it only if the cost is a decision.
+const requestAllocs = 8
+
+var jsonType = []string{"application/json"}
+
+func answerTwo(w http.ResponseWriter, r *http.Request) {
+	var buf [64]byte
+	r.Body.Read(buf[:])
+	w.Header()["Content-Type"] = jsonType
+	w.Write(buf[:2])
+}
+
+// oneExchange returns a function that sends a request and reads the answer.
+func oneExchange(t testing.TB, s serverUnderTest) func() {
+	c, err := net.Dial("tcp", serve(t, s, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	send, answer := []byte(fuzzSeeds[0]), make([]byte, 4096)
+	return func() {
+		if _, err := c.Write(send); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(answer); err != nil { // a small answer arrives in one read
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRequestAllocations(t *testing.T) {
+	if got := testing.AllocsPerRun(200, oneExchange(t, New(quietServer(http.HandlerFunc(answerTwo))))); got > requestAllocs {
+		t.Errorf("a request allocates %v times, at most %d are allowed", got, requestAllocs)
+	}
+}
+
+// BenchmarkServe measures a request, including its client.
+func BenchmarkServe(b *testing.B) {
+	for name, s := range map[string]serverUnderTest{
+		"http1server": New(quietServer(http.HandlerFunc(answerTwo))), "nethttp": quietServer(http.HandlerFunc(answerTwo)),
+	} {
+		b.Run(name, func(b *testing.B) {
+			run := oneExchange(b, s)
+			b.ReportAllocs()
+			for b.Loop() {
+				run()
+			}
+		})
+	}
+}

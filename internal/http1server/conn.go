@@ -1,0 +1,453 @@
+package http1server
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpgateway/internal/call"
+)
+
+// The states of a connection.
+const (
+	stateNew    int32 = iota // before the first request
+	stateActive              // a request is served
+	stateIdle                // between requests
+	stateClosed              // no more requests
+)
+
+const (
+	// bufferSize is the size of the buffer that a connection keeps for reading.
+	bufferSize = 4 << 10
+	// maxHead bounds the heads that are served here.
+	maxHead = 16 << 10
+	// deadlineSlack is how much a deadline may come late, so that the next ones need not be
+	// set.
+	deadlineSlack = time.Second
+	// maxBlanks is how many line ends are ignored after a POST: old clients send them. It is
+	// that of net/http.
+	maxBlanks = 4
+	// rstDelay is how long a connection is kept whose client may still be sending: a reset
+	// could overtake the answer. It is that of net/http.
+	rstDelay = 500 * time.Millisecond
+)
+
+// conn is one connection. Its goroutine serves one request after the other. A second one
+// reads while a request takes long, see watch.
+type conn struct {
+	s      *Server
+	raw    net.Conn    // as accepted
+	config *tls.Config // nil for plain connections
+	nc     net.Conn    // raw, or TLS over it
+	tls    *tls.ConnectionState
+	handed bool // it belongs to the http.Server
+	remote string
+	opened time.Time
+	scope  call.Scope // context of all requests
+	state  atomic.Int32
+
+	in         []byte // buffer
+	begin, end int    // of the bytes in the buffer that are not used yet
+	blanks     int    // how many line ends may come before the next head
+
+	readUntil, writeUntil time.Time // deadlines that are set
+
+	watch watch
+}
+
+func newConn(base context.Context, s *Server, nc net.Conn, config *tls.Config) *conn {
+	c := &conn{s: s, raw: nc, nc: nc, config: config, opened: time.Now()}
+	c.scope.Begin(context.WithValue(base, http.LocalAddrContextKey, nc.LocalAddr()))
+	c.watch.c = c
+	return c
+}
+
+// observe tells the hook of the http.Server.
+func (c *conn) observe(state http.ConnState) {
+	if c.s.next.ConnState != nil {
+		c.s.next.ConnState(c.raw, state)
+	}
+}
+
+// serve serves all requests of the connection.
+func (c *conn) serve() {
+	defer c.close()
+	if remote := c.nc.RemoteAddr(); remote != nil {
+		c.remote = remote.String()
+	}
+	if c.config != nil && !c.handshake() {
+		return
+	}
+	c.in = make([]byte, bufferSize)
+	wait := c.s.next.ReadHeaderTimeout
+	for {
+		c.setReadDeadline(wait)
+		r, err := c.readRequest()
+		switch {
+		case err == errUnusual:
+			c.handOver()
+			return
+		case err != nil, c.s.closing.Load(), !c.toActive():
+			return
+		}
+		if !c.serveRequest(r) {
+			return
+		}
+		c.state.Store(stateIdle)
+		c.observe(http.StateIdle)
+		if c.s.lastOnly.Load() {
+			return
+		}
+		wait = c.s.next.IdleTimeout
+	}
+}
+
+// toActive begins a request. It reports false if the connection was closed meanwhile.
+func (c *conn) toActive() bool {
+	if !c.state.CompareAndSwap(stateIdle, stateActive) && !c.state.CompareAndSwap(stateNew, stateActive) {
+		return false
+	}
+	c.observe(http.StateActive)
+	return true
+}
+
+// close ends the connection, unless it was handed over.
+func (c *conn) close() {
+	if p := recover(); p != nil && p != http.ErrAbortHandler {
+		stack := make([]byte, 64<<10)
+		stack = stack[:runtime.Stack(stack, false)]
+		c.s.logf("http: panic serving %v: %v\n%s", c.remote, p, stack)
+	}
+	c.watch.stop()
+	c.scope.Cancel(nil)
+	if c.handed {
+		return
+	}
+	c.s.remove(c)
+	c.nc.Close()
+	c.observe(http.StateClosed)
+}
+
+// handOver gives the connection to the http.Server.
+func (c *conn) handOver() {
+	c.setReadDeadline(0)
+	c.setWriteDeadline(time.Time{})
+	c.observe(http.StateHijacked)
+	c.handed = true
+	c.s.remove(c)
+	read := c.in[c.begin:c.end]
+	switch {
+	case c.in == nil: // before the first request
+		c.s.handed.hand(c.nc)
+	case c.tls != nil:
+		c.s.handed.hand(&replayTLSConn{replayConn{c.nc, read}, *c.tls})
+	default:
+		c.s.handed.hand(&replayConn{c.nc, read})
+	}
+}
+
+// handshake performs the handshake of TLS. It reports false if the connection is not for
+// this package: it has ended, or was handed over.
+func (c *conn) handshake() bool {
+	raw := c.nc
+	secure := tls.Server(raw, c.config)
+	c.setReadDeadline(c.s.next.ReadHeaderTimeout)
+	if wait := c.s.next.ReadHeaderTimeout; wait > 0 {
+		c.setWriteDeadline(time.Now().Add(wait))
+	}
+	if err := secure.HandshakeContext(&c.scope); err != nil {
+		reason := err.Error()
+		if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
+			io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
+			reason = "client sent an HTTP request to an HTTPS server"
+		}
+		c.s.logf("http: TLS handshake error from %s: %s", c.remote, reason)
+		return false
+	}
+	state := secure.ConnectionState()
+	c.tls, c.nc = &state, secure
+	c.setWriteDeadline(time.Time{})
+	switch state.NegotiatedProtocol {
+	case "", "http/1.1":
+		return true
+	}
+	c.handOver() // HTTP/2
+	return false
+}
+
+// looksLikeHTTP reports whether the first bytes of a client are those of plain HTTP.
+func looksLikeHTTP(b [5]byte) bool {
+	switch string(b[:]) {
+	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO":
+		return true
+	}
+	return false
+}
+
+// errUnusual says that the http.Server has to serve a connection.
+var errUnusual = errors.New("not served here")
+
+// headEnd ends the head of a request.
+var headEnd = []byte("\r\n\r\n")
+
+// readRequest reads the head of the next request.
+func (c *conn) readRequest() (*request, error) {
+	scanned, partial := 0, false
+	for {
+		for ; c.blanks > 0 && c.begin < c.end && (c.in[c.begin] == '\r' || c.in[c.begin] == '\n'); c.blanks-- {
+			c.begin++
+		}
+		got := c.in[c.begin:c.end]
+		if !knownMethod(got) {
+			return nil, errUnusual
+		}
+		if at := bytes.Index(got[scanned:], headEnd); at >= 0 {
+			n := scanned + at + len(headEnd)
+			r, err := newRequest(c, got[:n])
+			if err != nil {
+				return nil, err
+			}
+			c.begin += n
+			if c.blanks = 0; r.Method == http.MethodPost {
+				c.blanks = maxBlanks
+			}
+			return r, nil
+		}
+		if hasBareLF(got) {
+			return nil, errUnusual // which may end the head for net/http
+		}
+		if scanned = max(0, len(got)-len(headEnd)+1); len(got) > 0 && !partial {
+			partial = true
+			if c.state.Load() != stateNew { // the deadline of the first head counts from the beginning
+				c.setReadDeadline(c.s.next.ReadHeaderTimeout)
+			}
+		}
+		switch err := c.fill(); {
+		case err == io.EOF && len(got) > 0:
+			return nil, errUnusual // net/http knows how to answer
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// hasBareLF reports whether a line ends without CR.
+func hasBareLF(b []byte) bool {
+	for {
+		at := bytes.IndexByte(b, '\n')
+		if at < 0 {
+			return false
+		}
+		if at == 0 || b[at-1] != '\r' {
+			return true
+		}
+		b = b[at+1:]
+	}
+}
+
+// fill reads more bytes of a head into the buffer.
+func (c *conn) fill() error {
+	switch size := len(c.in); {
+	case c.begin == c.end:
+		c.begin, c.end = 0, 0
+		if size > bufferSize {
+			c.in = make([]byte, bufferSize)
+		}
+	case c.end < size:
+	case c.begin > 0:
+		c.end = copy(c.in, c.in[c.begin:c.end])
+		c.begin = 0
+	case size >= c.s.maxHead:
+		return errUnusual
+	default:
+		c.in = append(c.in, make([]byte, min(size, c.s.maxHead-size))...)
+	}
+	n, err := c.read(c.in[c.end:])
+	c.end += n
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// read reads from the connection, first the byte that the watch has read.
+func (c *conn) read(b []byte) (int, error) {
+	if c.watch.got {
+		c.watch.got = false
+		b[0] = c.watch.byte[0]
+		return 1, nil
+	}
+	return c.nc.Read(b)
+}
+
+// setReadDeadline sets the deadline for reading, after a duration, or none if that is 0.
+func (c *conn) setReadDeadline(after time.Duration) {
+	at := time.Time{}
+	if after != 0 {
+		at = time.Now().Add(after)
+	}
+	c.setReadDeadlineAt(at)
+}
+
+func (c *conn) setReadDeadlineAt(at time.Time) {
+	if needsDeadline(&c.readUntil, at) {
+		c.nc.SetReadDeadline(c.readUntil)
+	}
+}
+
+// setWriteDeadline sets the deadline for writing, or none.
+func (c *conn) setWriteDeadline(at time.Time) {
+	if needsDeadline(&c.writeUntil, at) {
+		c.nc.SetWriteDeadline(c.writeUntil)
+	}
+}
+
+// needsDeadline reports whether the deadline that is set must be replaced, and changes it.
+// It may come late by deadlineSlack: most deadlines are never reached, and this one serves
+// the next requests too.
+func needsDeadline(set *time.Time, at time.Time) bool {
+	if at.IsZero() {
+		needed := !set.IsZero()
+		*set = at
+		return needed
+	}
+	latest := at.Add(deadlineSlack)
+	if !set.Before(at) && !set.After(latest) {
+		return false
+	}
+	*set = latest
+	return true
+}
+
+// serveRequest serves a request. It reports whether the connection can serve another one.
+func (c *conn) serveRequest(r *request) bool {
+	c.watch.beginRequest(&r.scope, r.body.left == 0)
+	func() {
+		defer func() {
+			c.watch.endRequest()
+			r.scope.Cancel(nil)
+		}()
+		c.s.handler.ServeHTTP(&r.response, &r.Request)
+	}()
+	r.response.finish()
+	if !r.last {
+		return !c.watch.broken
+	}
+	if !r.body.ended() {
+		closeWrite(c.nc)
+		time.Sleep(rstDelay)
+	}
+	return false
+}
+
+// watchAfter is how long a request runs before its client is watched.
+const watchAfter = 50 * time.Millisecond
+
+// watch ends the context of a request when its client is gone. A timer runs while the
+// connection is in use. When it sees the same request for the second time, its goroutine
+// reads until the client sends something, which belongs to the next request, or is gone.
+type watch struct {
+	c    *conn
+	byte [1]byte
+	// The goroutine of the connection may read these while no request is served.
+	got    bool // byte has been read
+	broken bool // the client is gone
+
+	mu       sync.Mutex
+	timer    *time.Timer
+	running  bool          // the timer runs
+	request  *call.Scope   // that is served, or nil
+	seen     *call.Scope   // by the timer
+	ready    bool          // the body of the request has been read
+	aborted  bool          // endRequest waits for the reading goroutine
+	finished chan struct{} // closed by the reading goroutine, nil if there is none
+}
+
+// beginRequest begins a request. bodyRead says that it has no body.
+func (w *watch) beginRequest(request *call.Scope, bodyRead bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.request, w.ready = request, bodyRead
+	if w.running {
+		return
+	}
+	w.running = true
+	if w.timer == nil {
+		w.timer = time.AfterFunc(watchAfter, w.tick)
+	} else {
+		w.timer.Reset(watchAfter)
+	}
+}
+
+// bodyRead says that the body of the request has been read.
+func (w *watch) bodyRead() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ready = true
+}
+
+// tick runs on the goroutine of the timer.
+func (w *watch) tick() {
+	w.mu.Lock()
+	switch {
+	case w.request == nil:
+		w.running, w.seen = false, nil
+		w.mu.Unlock()
+		return
+	case w.request != w.seen || !w.ready || w.got:
+		w.seen = w.request
+		w.timer.Reset(watchAfter)
+		w.mu.Unlock()
+		return
+	}
+	request, finished := w.request, make(chan struct{})
+	w.finished = finished
+	w.c.nc.SetReadDeadline(time.Time{})
+	w.c.readUntil = time.Time{} // nobody else uses it after the body
+	w.mu.Unlock()
+
+	n, err := w.c.nc.Read(w.byte[:])
+	w.mu.Lock()
+	w.got = n > 0
+	gone := n == 0 && err != nil && !w.aborted
+	w.broken = gone
+	w.running, w.seen = false, nil
+	w.mu.Unlock()
+	if gone {
+		request.Cancel(nil)
+	}
+	close(finished)
+}
+
+// endRequest ends the watch of a request.
+func (w *watch) endRequest() {
+	w.mu.Lock()
+	w.request = nil
+	finished := w.finished
+	w.aborted = finished != nil
+	w.mu.Unlock()
+	if finished == nil {
+		return
+	}
+	w.c.nc.SetReadDeadline(time.Unix(1, 0))
+	<-finished
+	w.c.nc.SetReadDeadline(time.Time{})
+	w.finished, w.aborted = nil, false
+}
+
+// stop ends the timer. No request is served any more.
+func (w *watch) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}

@@ -1,0 +1,330 @@
+package http1server
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// bufferedBody is how much of an answer without a declared length is collected before its
+// head is sent. It is that of net/http.
+const bufferedBody = 2 << 10
+
+// answerBuffer collects an answer.
+type answerBuffer struct {
+	out  []byte // what is sent next
+	body []byte // the begin of a body whose length is not known yet
+}
+
+const answerSize = 8 << 10
+
+var answerBuffers = sync.Pool{New: func() any { return &answerBuffer{out: make([]byte, 0, answerSize)} }}
+
+// response is the answer to a request. It implements http.ResponseWriter, http.Flusher and
+// what http.ResponseController needs for deadlines.
+type response struct {
+	r      *request
+	c      *conn
+	header http.Header
+	buf    *answerBuffer // nil before WriteHeader
+
+	status   int   // 0 before WriteHeader
+	declared int64 // Content-Length of the handler, or -1
+	written  int64
+	headDone bool // the head is complete
+	chunked  bool
+	done     bool  // the handler has returned
+	err      error // of a write to the connection
+
+	readUntil, writeUntil time.Time // deadlines of the handler
+	date                  bool      // the handler has set the header Date
+	contentType           bool      // the handler has set the header Content-Type or Content-Encoding
+}
+
+// Header implements http.ResponseWriter.
+func (w *response) Header() http.Header { return w.header }
+
+// SetReadDeadline sets the deadline for reading the body.
+func (w *response) SetReadDeadline(at time.Time) error {
+	w.readUntil = at
+	return nil
+}
+
+// SetWriteDeadline sets the deadline for writing.
+func (w *response) SetWriteDeadline(at time.Time) error {
+	w.writeUntil = at
+	return nil
+}
+
+// WriteHeader implements http.ResponseWriter. Informational statuses are not sent.
+func (w *response) WriteHeader(status int) {
+	if status < 100 || status > 999 {
+		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
+	}
+	if status < 200 {
+		return
+	}
+	if w.status != 0 {
+		w.c.s.logf("http: superfluous response.WriteHeader call")
+		return
+	}
+	w.status = status
+	w.buf = answerBuffers.Get().(*answerBuffer)
+	out := append(w.buf.out[:0], "HTTP/1.1 "...)
+	out = strconv.AppendInt(out, int64(status), 10)
+	out = append(out, ' ')
+	if text := http.StatusText(status); text != "" {
+		out = append(out, text...)
+	} else {
+		out = append(out, "status code "...)
+		out = strconv.AppendInt(out, int64(status), 10)
+	}
+	out = append(out, "\r\n"...)
+	for name, values := range w.header {
+		if w.keepsHeader(name, values) {
+			for _, v := range values {
+				out = appendField(out, name, v)
+			}
+		}
+	}
+	w.buf.out = out
+}
+
+// keepsHeader reports whether a header of the handler is sent as it is. It reads the
+// headers that this package needs to know.
+func (w *response) keepsHeader(name string, values []string) bool {
+	switch name {
+	case "Content-Length":
+		if n, ok := contentLength(strings.Join(values, ",")); ok && w.allowsBody() {
+			w.declared = n
+		}
+		return false // end writes it
+	case "Connection":
+		for _, v := range values {
+			if strings.EqualFold(v, "close") {
+				w.r.last = true
+			}
+		}
+		return false // so does it
+	case "Transfer-Encoding", "Trailer":
+		return false
+	case "Date":
+		w.date = true
+	case "Content-Type":
+		w.contentType = true
+		return w.status != http.StatusNotModified
+	case "Content-Encoding":
+		w.contentType = len(values) > 0 && values[0] != ""
+	}
+	return isToken(name)
+}
+
+func (w *response) allowsBody() bool {
+	return w.status != http.StatusNoContent && w.status != http.StatusNotModified
+}
+
+// isToken reports whether s can be the name of a header (RFC 9110, section 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		if b := s[i]; !isUnreserved(b) && !strings.ContainsRune("!#$%&'*+^`|", rune(b)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// appendField appends a header. A value cannot begin another header.
+func appendField(dst []byte, name, value string) []byte {
+	dst = append(dst, name...)
+	dst = append(dst, ": "...)
+	from := len(dst)
+	dst = append(dst, value...)
+	for i, b := range dst[from:] {
+		if b == '\r' || b == '\n' {
+			dst[from+i] = ' '
+		}
+	}
+	return append(dst, "\r\n"...)
+}
+
+// endHead completes the head. body is the beginning of the body.
+func (w *response) endHead(body []byte) {
+	w.headDone = true
+	w.r.body.settle()
+	out := w.buf.out
+	if w.allowsBody() {
+		if !w.contentType && len(body) > 0 {
+			out = appendField(out, "Content-Type", http.DetectContentType(body))
+		}
+		switch {
+		case w.declared >= 0:
+		case w.done:
+			w.declared = int64(len(body))
+		default:
+			w.chunked = true
+			out = append(out, "Transfer-Encoding: chunked\r\n"...)
+		}
+		if w.declared >= 0 {
+			out = append(out, "Content-Length: "...)
+			out = strconv.AppendInt(out, w.declared, 10)
+			out = append(out, "\r\n"...)
+		}
+	}
+	if !w.date {
+		out = append(out, "Date: "...)
+		out = append(out, dateAt(time.Now())...)
+		out = append(out, "\r\n"...)
+	}
+	if w.c.s.lastOnly.Load() || w.c.s.closing.Load() {
+		w.r.last = true
+	}
+	if w.r.last {
+		out = append(out, "Connection: close\r\n"...)
+	}
+	w.buf.out = append(out, "\r\n"...)
+}
+
+// Write implements http.ResponseWriter.
+func (w *response) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	switch {
+	case len(p) == 0:
+		return 0, nil
+	case !w.allowsBody():
+		return 0, http.ErrBodyNotAllowed
+	case w.err != nil:
+		return 0, w.err
+	}
+	w.written += int64(len(p))
+	if w.declared >= 0 && w.written > w.declared {
+		return 0, http.ErrContentLength
+	}
+	if !w.headDone && w.declared < 0 {
+		if w.written <= bufferedBody {
+			w.buf.body = append(w.buf.body, p...)
+			return len(p), nil
+		}
+		w.sendBuffered(p)
+	}
+	if !w.headDone {
+		w.endHead(p)
+	}
+	w.send(p)
+	if w.err != nil {
+		return 0, w.err
+	}
+	return len(p), nil
+}
+
+// sendBuffered ends the head of an answer whose length is not known, and sends the body
+// that was collected. more is the rest of the body that is known.
+func (w *response) sendBuffered(more []byte) {
+	body := w.buf.body
+	if len(body) == 0 {
+		w.endHead(more)
+		return
+	}
+	w.endHead(body)
+	w.send(body)
+	w.buf.body = body[:0]
+}
+
+// send sends a part of the body, after what was collected. A small part is collected too.
+func (w *response) send(p []byte) {
+	b := w.buf
+	if w.chunked {
+		b.out = strconv.AppendInt(b.out, int64(len(p)), 16)
+		b.out = append(b.out, "\r\n"...)
+	}
+	if len(b.out)+len(p)+len("\r\n") <= answerSize {
+		b.out = append(b.out, p...)
+		p = nil
+	}
+	if w.chunked && p == nil {
+		b.out = append(b.out, "\r\n"...)
+	}
+	if p == nil {
+		return
+	}
+	parts := net.Buffers{b.out, p}
+	if w.chunked {
+		parts = append(parts, crlf)
+	}
+	w.writeAll(&parts)
+}
+
+var crlf = []byte("\r\n")
+
+// writeAll writes parts to the connection, which include what was collected.
+func (w *response) writeAll(parts *net.Buffers) {
+	if w.err != nil {
+		return
+	}
+	w.c.setWriteDeadline(w.writeUntil)
+	_, err := parts.WriteTo(w.c.nc)
+	w.wrote(err)
+}
+
+// wrote notes that what was collected was written.
+func (w *response) wrote(err error) {
+	w.buf.out = w.buf.out[:0]
+	if err != nil {
+		w.err, w.r.last = err, true
+		w.r.scope.Cancel(nil)
+	}
+}
+
+// flush writes what was collected.
+func (w *response) flush() {
+	if len(w.buf.out) == 0 || w.err != nil {
+		return
+	}
+	w.c.setWriteDeadline(w.writeUntil)
+	_, err := w.c.nc.Write(w.buf.out)
+	w.wrote(err)
+}
+
+// Flush implements http.Flusher.
+func (w *response) Flush() { w.FlushError() }
+
+// FlushError is used by http.ResponseController.
+func (w *response) FlushError() error {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if !w.headDone {
+		w.sendBuffered(nil)
+	}
+	w.flush()
+	return w.err
+}
+
+// finish completes the answer after the handler has returned.
+func (w *response) finish() {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	w.done = true
+	if !w.headDone {
+		w.endHead(w.buf.body)
+		w.buf.out = append(w.buf.out, w.buf.body...)
+	}
+	if w.chunked {
+		w.buf.out = append(w.buf.out, "0\r\n\r\n"...)
+	}
+	w.flush()
+	if w.declared >= 0 && w.declared != w.written {
+		w.r.last = true // the client may wait for the rest
+	}
+	if cap(w.buf.out) <= 2*answerSize {
+		w.buf.body = w.buf.body[:0]
+		answerBuffers.Put(w.buf)
+	}
+	w.buf = nil
+}

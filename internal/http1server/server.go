@@ -1,0 +1,196 @@
+package http1server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Server serves connections in front of an http.Server.
+type Server struct {
+	next    *http.Server
+	handler http.Handler
+	handed  *handedListener // connections for next
+	maxHead int
+
+	closing  atomic.Bool // no new connections and requests
+	lastOnly atomic.Bool // each connection ends with its next answer
+
+	mu       sync.Mutex
+	listener net.Listener // nil before Serve
+	conns    map[*conn]struct{}
+}
+
+// New returns a server in front of next, which is not used otherwise. Its Handler,
+// ReadHeaderTimeout, IdleTimeout, MaxHeaderBytes, BaseContext, ConnState, TLSConfig and
+// ErrorLog apply to both. A connection that is handed to next becomes StateHijacked, and
+// then StateNew as another net.Conn. ReadTimeout, WriteTimeout and ConnContext must not be
+// set.
+func New(next *http.Server) *Server {
+	if next.ReadTimeout != 0 || next.WriteTimeout != 0 || next.ConnContext != nil || next.Handler == nil {
+		panic("http1server: a Handler is needed, and ReadTimeout, WriteTimeout and ConnContext must not be set")
+	}
+	s := &Server{next: next, handler: next.Handler, handed: newHandedListener(), maxHead: maxHead, conns: make(map[*conn]struct{})}
+	if next.MaxHeaderBytes > 0 {
+		s.maxHead = min(s.maxHead, next.MaxHeaderBytes)
+	}
+	return s
+}
+
+// Serve serves the connections of l until [Server.Shutdown] or [Server.Close]. It then
+// returns http.ErrServerClosed. Serve or ServeTLS is called once.
+func (s *Server) Serve(l net.Listener) error { return s.serve(l, nil) }
+
+// ServeTLS is Serve for TLS, with the TLSConfig of the http.Server.
+func (s *Server) ServeTLS(l net.Listener) error { return s.serve(l, s.next.TLSConfig.Clone()) }
+
+func (s *Server) serve(l net.Listener, config *tls.Config) error {
+	defer l.Close()
+	s.mu.Lock()
+	s.listener = l
+	closing := s.closing.Load()
+	s.mu.Unlock()
+	if closing {
+		return http.ErrServerClosed
+	}
+	base := context.Background()
+	if s.next.BaseContext != nil {
+		base = s.next.BaseContext(l)
+	}
+	base = context.WithValue(base, http.ServerContextKey, s.next)
+	s.handed.addr = l.Addr()
+	nextEnded := make(chan error, 1)
+	go func() { nextEnded <- s.next.Serve(s.handed) }()
+	err := s.accept(l, func(nc net.Conn) { s.start(newConn(base, s, nc, config)) })
+	if err == http.ErrServerClosed {
+		return err // the connections that were handed over end with Shutdown or Close
+	}
+	err = errors.Join(err, s.Close())
+	<-nextEnded
+	return err
+}
+
+// accept accepts connections until an error that does not pass.
+func (s *Server) accept(l net.Listener, serve func(net.Conn)) error {
+	const least, most = 5 * time.Millisecond, time.Second
+	wait := least
+	for {
+		nc, err := l.Accept()
+		if s.closing.Load() {
+			if err == nil {
+				nc.Close()
+			}
+			return http.ErrServerClosed
+		}
+		var passing interface{ Temporary() bool } // net/http decides in the same way
+		if errors.As(err, &passing) && passing.Temporary() {
+			s.logf("http: Accept error: %v; retrying in %v", err, wait)
+			time.Sleep(wait)
+			wait = min(2*wait, most)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		wait = least
+		serve(nc)
+	}
+}
+
+// start serves a connection on a goroutine of its own.
+func (s *Server) start(c *conn) {
+	s.mu.Lock()
+	if s.closing.Load() {
+		s.mu.Unlock()
+		c.raw.Close()
+		return
+	}
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+	c.observe(http.StateNew)
+	go c.serve()
+}
+
+func (s *Server) remove(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// SetKeepAlivesEnabled is that of http.Server: without keep-alives idle connections end
+// now, and each other connection with its next answer.
+func (s *Server) SetKeepAlivesEnabled(enabled bool) {
+	s.lastOnly.Store(!enabled)
+	if !enabled {
+		s.closeIdle()
+	}
+	s.next.SetKeepAlivesEnabled(enabled)
+}
+
+// Shutdown is that of http.Server: it closes the listener and idle connections, and waits
+// until no connection is left, or until ctx ends.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stopAccepting()
+	const most = 100 * time.Millisecond
+	for wait := time.Millisecond; !s.closeIdle(); wait = min(2*wait, most) {
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), s.next.Shutdown(ctx))
+		case <-time.After(wait):
+		}
+	}
+	return s.next.Shutdown(ctx)
+}
+
+// Close is that of http.Server: it closes the listener and all connections.
+func (s *Server) Close() error {
+	s.stopAccepting()
+	s.mu.Lock()
+	for c := range s.conns {
+		c.state.Store(stateClosed)
+		c.raw.Close()
+	}
+	s.mu.Unlock()
+	return errors.Join(s.handed.Close(), s.next.Close())
+}
+
+func (s *Server) stopAccepting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing.Store(true)
+	if s.listener != nil {
+		s.listener.Close()
+	}
+}
+
+// freshConn is how long a connection without a request counts as one that is about to send
+// it. Afterwards it is idle.
+const freshConn = 5 * time.Second
+
+// closeIdle closes idle connections. It reports whether no connection is left.
+func (s *Server) closeIdle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		if c.state.CompareAndSwap(stateIdle, stateClosed) ||
+			time.Since(c.opened) > freshConn && c.state.CompareAndSwap(stateNew, stateClosed) {
+			c.raw.Close()
+			delete(s.conns, c)
+		}
+	}
+	return len(s.conns) == 0
+}
+
+func (s *Server) logf(format string, args ...any) {
+	if s.next.ErrorLog != nil {
+		s.next.ErrorLog.Printf(format, args...)
+		return
+	}
+	log.Printf(format, args...)
+}

@@ -1,0 +1,268 @@
+package connector
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// breaker is the circuit breaker of one session. After some failed calls in a row it
+// refuses calls, so that nobody waits for a server that fails or hangs.
+//
+//	closed ── failures in a row ──▶ open ── after Open, the next call ──▶ half-open
+//	   ▲                              ▲                                      │
+//	   └── any answer ────────────────┴────────── the trial call fails ──────┘
+//
+// Only failures of the server count, see [Connector.failureOf]. A timeout does not count
+// if the server has answered another call meanwhile. Timeouts of one item alone open the
+// breaker only if the server leaves a ping unanswered too: one slow tool is no reason to
+// refuse the others.
+//
+// A call takes no lock while the breaker is closed and the last call did not fail. The
+// methods may be called by many goroutines at once.
+type breaker struct {
+	health  *Health
+	metrics *Metrics
+	name    string // of the upstream
+
+	answers  atomic.Uint64 // counts the calls that the server answered
+	alerted  atomic.Bool   // there is a run of failures, or the breaker is not closed
+	mu       sync.Mutex
+	state    breakerState
+	failures failureRun
+	until    time.Time // when the next call may be a trial
+	ended    bool      // the connector has ended
+}
+
+// breakerState is the state of a breaker.
+type breakerState uint8
+
+const (
+	breakerClosed breakerState = iota
+	breakerOpen
+	breakerHalfOpen // a trial call runs
+)
+
+// String returns the name of the state in metrics and logs.
+func (s breakerState) String() string {
+	return [...]string{breakerClosed: "closed", breakerOpen: "open", breakerHalfOpen: "half-open"}[s]
+}
+
+// failure is how a call failed, as far as a breaker is concerned.
+type failure uint8
+
+const (
+	// notFailed: the failure says nothing about the server.
+	notFailed failure = iota
+	// unreached: the server did not get the call.
+	unreached
+	// timedOut: the server neither answered nor sent progress in time.
+	timedOut
+	// broken: the server ended, lost the connection, or sent something else than an
+	// answer.
+	broken
+)
+
+// failureRun are the failed calls since the last answer.
+type failureRun struct {
+	calls  int
+	since  time.Time // when the first one failed
+	reason string    // of the last one
+	// slow says that all of them timed out in the same item, item.
+	slow bool
+	item string
+	// unsent says that the server got none of them, so that a new conversation shows that
+	// it is back.
+	unsent bool
+	// pinging says that a ping decides whether the breaker opens.
+	pinging bool
+}
+
+// admission is what a breaker knows of one call.
+type admission struct {
+	answers uint64 // when the call began
+	trial   bool   // the call decides whether the breaker closes
+}
+
+// openBreaker is the error of a call that a breaker refuses.
+type openBreaker struct {
+	reason string
+	since  time.Time
+	retry  time.Duration // when the next call is let through
+}
+
+func (e *openBreaker) Error() string { return e.reason }
+
+// admit decides whether a call may be sent. The caller reports the outcome of an admitted
+// call with answered, failed or skipped.
+func (b *breaker) admit(now time.Time) (admission, *openBreaker) {
+	a := admission{answers: b.answers.Load()}
+	if !b.alerted.Load() {
+		return a, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	limits := b.health.settings()
+	switch {
+	case limits.Failures == 0:
+		b.close()
+		return a, nil
+	case b.state == breakerClosed:
+		return a, nil
+	case now.Before(b.until):
+		return a, b.refusal(now)
+	}
+	b.become(breakerHalfOpen)
+	b.until = now.Add(limits.Open) // a trial that takes longer does not keep others waiting
+	a.trial = true
+	return a, nil
+}
+
+// refusal returns the error of a refused call. The caller holds mu.
+func (b *breaker) refusal(now time.Time) *openBreaker {
+	retry := b.until.Sub(now)
+	if b.state == breakerHalfOpen {
+		retry = min(retry, time.Second) // the trial may end at any moment
+	}
+	return &openBreaker{
+		reason: fmt.Sprintf("the circuit breaker is open after %d failed calls in a row; the last error: %s", b.failures.calls, b.failures.reason),
+		since:  b.failures.since, retry: retry,
+	}
+}
+
+// answered says that the server has answered a call, with a result or an error, or that it
+// is alive for certain. It reports whether the breaker was not closed.
+func (b *breaker) answered() (closed bool) {
+	b.answers.Add(1)
+	if !b.alerted.Load() {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.close()
+}
+
+// skipped says that the outcome of a call says nothing about the server. If the call was
+// the trial, the next call is one.
+func (b *breaker) skipped(a admission) {
+	if !a.trial {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state == breakerHalfOpen {
+		b.become(breakerOpen)
+		b.until = time.Time{}
+	}
+}
+
+// verdict says what follows from a failure.
+type verdict uint8
+
+const (
+	noVerdict verdict = iota
+	opened            // the breaker has opened
+	reopened          // the trial has failed
+	needsPing         // the breaker opens if the server does not answer a ping, see pinged
+)
+
+// failed says that a call failed, and why.
+func (b *breaker) failed(a admission, how failure, item, reason string, now time.Time) verdict {
+	limits := b.health.settings()
+	if limits.Failures == 0 {
+		return noVerdict
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.ended:
+		return noVerdict
+	case a.trial && b.state == breakerHalfOpen:
+		b.failures.reason = reason
+		b.open(now, limits)
+		return reopened
+	case b.state != breakerClosed, how == timedOut && b.answers.Load() != a.answers:
+		return noVerdict
+	}
+	b.alerted.Store(true)
+	run := &b.failures
+	if run.calls == 0 {
+		*run = failureRun{since: now, slow: true, item: item, unsent: true}
+	}
+	run.calls++
+	run.reason = reason
+	run.slow = run.slow && how == timedOut && item == run.item
+	run.unsent = run.unsent && how == unreached
+	switch {
+	case run.calls < limits.Failures || run.slow && run.pinging:
+		return noVerdict
+	case run.slow:
+		run.pinging = true
+		return needsPing
+	}
+	b.open(now, limits)
+	return opened
+}
+
+// pinged takes the outcome of the ping after needsPing. It reports whether the breaker has
+// opened.
+func (b *breaker) pinged(alive bool, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.state != breakerClosed || !b.failures.pinging:
+		return false // another call has decided meanwhile
+	case alive:
+		b.close()
+		return false
+	}
+	b.failures.pinging = false
+	b.open(now, b.health.settings())
+	return true
+}
+
+// connected says that a new conversation has begun. It reports whether that closed the
+// breaker: it does if none of the failed calls was sent. A server that ends or hangs in each
+// call has to answer a call.
+func (b *breaker) connected() (closed bool) {
+	if !b.alerted.Load() {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failures.unsent && b.close()
+}
+
+// close forgets all failures, and reports whether the breaker was not closed. The caller
+// holds mu.
+func (b *breaker) close() bool {
+	before := b.state
+	b.become(breakerClosed)
+	b.failures = failureRun{}
+	b.alerted.Store(false)
+	return before != breakerClosed
+}
+
+// open opens the breaker. The caller holds mu.
+func (b *breaker) open(now time.Time, limits HealthSettings) {
+	b.become(breakerOpen)
+	b.until = now.Add(limits.Open)
+}
+
+// become changes the state. The caller holds mu.
+func (b *breaker) become(next breakerState) {
+	if before := b.state; before != next {
+		b.state = next
+		b.metrics.breaker(b.name, before, next)
+		b.health.changed(b, next, b.failures)
+	}
+}
+
+// end closes the breaker for good.
+func (b *breaker) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	b.close()
+}

@@ -1,0 +1,107 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/diagnose"
+	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/wire"
+)
+
+// noteAnswer tells the breaker that the server is alive.
+func (c *Connector) noteAnswer() {
+	if c.breaker.answered() {
+		c.logBreakerClosed()
+	}
+}
+
+// noteFailure tells the breaker that a call failed with err, for which reason is the text
+// for the client.
+func (c *Connector) noteFailure(a admission, g *callGuard, cl *call.Call, err error, reason string) {
+	how := failureOf(g, err)
+	if how == notFailed {
+		c.breaker.skipped(a)
+		return
+	}
+	switch c.breaker.failed(a, how, itemOf(cl), reason, time.Now()) {
+	case opened:
+		c.logBreakerOpen(zap.WarnLevel, reason)
+	case reopened:
+		c.logBreakerOpen(zap.DebugLevel, reason)
+	case needsPing:
+		c.tasks.Start(func(ctx context.Context) {
+			conn := c.current()
+			alive := conn != nil && c.ping(ctx, conn) == nil
+			if c.breaker.pinged(alive, time.Now()) {
+				c.logBreakerOpen(zap.WarnLevel, reason)
+			}
+		})
+	}
+}
+
+// failureOf classifies the error of a call. Errors of the caller, of its credentials and of
+// the gateway itself say nothing about the server; neither does a server that asks for a
+// pause, or one whose call took too long although it sent progress.
+func failureOf(g *callGuard, err error) failure {
+	f, ok := errors.AsType[*protocol.CallError](err)
+	if !ok {
+		if context.Cause(&g.Scope) == errSilent {
+			return timedOut
+		}
+		return notFailed
+	}
+	h, isHTTP := errors.AsType[diagnose.HTTPError](f.Cause)
+	switch {
+	case f.Unauthenticated, f.TooLarge, f.NotSent && f.RetryAfter > 0, f.Reason == ReasonEnded:
+		return notFailed
+	case isHTTP && h.StatusCode() >= 400 && h.StatusCode() <= 499:
+		return notFailed
+	case f.NotSent:
+		return unreached
+	default:
+		return broken
+	}
+}
+
+// itemOf returns the name of what a call uses, to tell one slow tool from a server that
+// hangs.
+func itemOf(cl *call.Call) string {
+	m := wire.MethodOf(cl.Method)
+	return cl.Method + " " + wire.ValueOf(cl.Params).Get(m.Member).Str()
+}
+
+// ping asks the server whether it is there. The error is a *protocol.CallError that says
+// that it is not, or that of ctx.
+func (c *Connector) ping(ctx context.Context, conn protocol.Conn) error {
+	bounded, cancel := context.WithTimeout(ctx, min(protocol.ProbeTime, c.o.Limits.Timeout))
+	defer cancel()
+	err := conn.Ping(bounded)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && context.Cause(ctx) != errSilent:
+		return ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return &protocol.CallError{Reason: "the server did not answer a ping", NotSent: true, Cause: err}
+	}
+	if f, ok := errors.AsType[*protocol.CallError](err); ok && f.Unauthenticated {
+		return nil // the call will show
+	}
+	return &protocol.CallError{Reason: "the server did not answer a ping: " + ReasonFor(err), NotSent: true, Cause: err}
+}
+
+func (c *Connector) logBreakerOpen(level zapcore.Level, reason string) {
+	limits := c.breaker.health.settings()
+	c.o.Logger.Log(level, "the circuit breaker is open: calls fail at once", zap.Int("failures", limits.Failures), zap.Duration("for", limits.Open),
+		zap.String("last_error", c.o.reason(reason)))
+}
+
+func (c *Connector) logBreakerClosed() {
+	c.o.Logger.Info("the circuit breaker is closed: calls are sent again")
+}

@@ -1,0 +1,85 @@
+package connector
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// HealthSettings say when a circuit breaker opens, and how often an idle server is probed.
+type HealthSettings struct {
+	Failures int           // failed calls in a row that open the breaker; 0: it stays closed
+	Open     time.Duration // how long calls are refused before one is tried
+	Interval time.Duration // how long a server may send nothing before it is probed; 0: it is not
+}
+
+// Health is what all sessions with one upstream share about its health. Each session has a
+// breaker of its own: the session of one principal may fail where others work. The methods
+// may be called by many goroutines at once. The breakers of a nil *Health stay closed, and
+// its servers are not probed.
+type Health struct {
+	current atomic.Pointer[HealthSettings]
+
+	mu   sync.Mutex
+	open map[*breaker]failureRun // those that are not closed
+}
+
+// NewHealth returns a Health with these settings.
+func NewHealth(s HealthSettings) *Health {
+	h := &Health{open: make(map[*breaker]failureRun)}
+	h.Set(s)
+	return h
+}
+
+// Set changes the settings for failures and probes from now on. With Failures 0 open
+// breakers let the next call through.
+func (h *Health) Set(s HealthSettings) { h.current.Store(&s) }
+
+func (h *Health) settings() HealthSettings {
+	if h == nil {
+		return HealthSettings{}
+	}
+	return *h.current.Load()
+}
+
+// changed notes the new state of a breaker.
+func (h *Health) changed(b *breaker, to breakerState, run failureRun) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if to == breakerClosed {
+		delete(h.open, b)
+	} else {
+		h.open[b] = run
+	}
+}
+
+// Open returns the number of sessions whose breaker is open or half-open, and since when
+// the first of them fails.
+func (h *Health) Open() (sessions int, since time.Time) {
+	if h == nil {
+		return 0, time.Time{}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, run := range h.open {
+		if since.IsZero() || run.since.Before(since) {
+			since = run.since
+		}
+	}
+	return len(h.open), since
+}
+
+// settingsCheck is how often a connector looks whether probes were turned on.
+const settingsCheck = time.Minute
+
+// nextProbe returns how long to wait before the next probe of an idle server, up to a tenth
+// longer than configured, so that not all servers are probed at once. on says whether
+// servers are probed.
+func (h *Health) nextProbe() (wait time.Duration, on bool) {
+	interval := h.settings().Interval
+	if interval <= 0 {
+		return settingsCheck, false
+	}
+	return interval + rand.N(interval/10+1), true
+}
