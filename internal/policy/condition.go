@@ -28,6 +28,7 @@ type Condition struct {
 	text    string
 	program cel.Program
 	partial cel.Program // evaluates with unknown values
+	quick   *quick      // nil if there is no quick form
 	uses    use
 	claims  []string // those read by name; useClaims stands for all
 }
@@ -89,6 +90,7 @@ func NewCondition(text string) (*Condition, []Diagnostic) {
 	if err = errors.Join(err, perr); err != nil {
 		return nil, []Diagnostic{{Line: 1, Col: 1, Msg: clean(err.Error())}}
 	}
+	c.quick = quickOf(tree)
 	return c, nil
 }
 
@@ -147,14 +149,40 @@ const (
 	failed // it cannot be evaluated
 )
 
-// eval evaluates the condition. A nil condition holds.
+// evaluation evaluates conditions with the same variables.
+type evaluation struct {
+	inputs
+	size  outcome // maybe: not known yet; yes: within the bounds of quick conditions
+	whole *vars   // for the library, nil before the first condition that needs it
+}
+
+func evaluationOf(v vars) evaluation { return evaluation{inputs: inputs{vars: v}, size: maybe} }
+
+// eval evaluates a condition. A nil condition holds.
+func (e *evaluation) eval(c *Condition) outcome {
+	if c != nil && c.quick != nil {
+		if e.size == maybe {
+			e.size = outcomeOf(e.small())
+		}
+		if e.size == yes {
+			return c.quick.eval(&e.inputs)
+		}
+	}
+	if e.whole == nil { // every member is copied, so that others need no memory
+		v := &e.vars
+		e.whole = &vars{caller: v.caller, item: v.item, public: v.public, about: v.about, req: v.req, open: v.open}
+	}
+	return c.eval(e.whole)
+}
+
+// eval evaluates the condition with the library. A nil condition holds.
 func (c *Condition) eval(v *vars) outcome {
 	if c == nil {
 		return yes
 	}
 	var out ref.Val
 	var err error
-	if v.open != nil {
+	if v.open != 0 {
 		out, _, err = c.partial.Eval(v)
 	} else {
 		out, _, err = c.program.Eval(v)
@@ -184,11 +212,11 @@ func (c *Condition) evalForCaller(caller *Caller) outcome {
 	case c.uses&useOfCaller == 0 && c.claims == nil && c.uses != 0:
 		return maybe // it does not read the caller
 	}
-	open := openItem
+	e := evaluationOf(vars{caller: caller, open: openArgs | openItem})
 	if caller.Revision == "" {
-		open = openItemAndClient
+		e.vars.open |= openClient
 	}
-	return c.eval(&vars{caller: caller, req: &Request{}, open: open})
+	return e.eval(c)
 }
 
 var fields = map[string]map[string]use{

@@ -117,19 +117,19 @@ func TestNumbers(t *testing.T) {
 		`{"n":5}`: yes, `{"n":5.0}`: yes, `{"n":50e-1}`: yes, `{"n":5.5}`: no, `{"n":"5"}`: no, `{"n":9007199254740993}`: no,
 		`{"n":1e999}`: failed, `{}`: failed,
 	} {
-		v := &vars{req: &Request{Params: withArgs(args)}}
+		v := &vars{req: Request{Params: withArgs(args)}}
 		if got := when(t, `args.n == 5`).eval(v); got != want {
 			t.Errorf("%s: outcome %d, want %d", args, got, want)
 		}
 	}
-	v := &vars{req: &Request{Params: withArgs(`{"n":9007199254740993,"s":["a",{"b":null}]}`)}}
+	v := &vars{req: Request{Params: withArgs(`{"n":9007199254740993,"s":["a",{"b":null}]}`)}}
 	if got := when(t, `args.n == 9007199254740993 && args.n % 2 == 1 && args.s[1].b == null && size(args.s) == 2`).eval(v); got != yes {
 		t.Errorf("outcome %d: %v", got, v.failure)
 	}
 }
 
 func TestCostIsBounded(t *testing.T) {
-	v := &vars{req: &Request{Params: withArgs(`{"l":[` + strings.Repeat("1,", 5000) + `1]}`)}}
+	v := &vars{req: Request{Params: withArgs(`{"l":[` + strings.Repeat("1,", 5000) + `1]}`)}}
 	c := when(t, `args.l.all(a, args.l.all(b, a == b))`)
 	if got := c.eval(v); got != failed || !strings.Contains(v.failure.Error(), "cost limit") {
 		t.Errorf("outcome %d, %v; want a failure because of the cost", got, v.failure)

@@ -54,6 +54,6 @@
 // as it is written.
 //
 // A [Policy] and what it returns are immutable and safe for concurrent use. A decision
-// without conditions does not allocate. The cost of a condition is bounded. The package is
+// without conditions, or with common ones alone, does not allocate. The cost of a condition is bounded. The package is
 // pure.
 package policy

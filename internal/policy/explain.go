@@ -75,7 +75,7 @@ func (j *itemRules) explain(r *rule, who *call.Principal, q *Request) (bool, str
 		return true, "who and what hold"
 	}
 	v := j.vars(q)
-	switch r.When.eval(v) {
+	switch r.When.eval(&v) {
 	case yes:
 		return true, "who, what and when hold"
 	case maybe:

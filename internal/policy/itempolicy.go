@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 
 	"mcpgateway/internal/call"
@@ -20,7 +21,7 @@ type itemRules struct {
 	item     *Item
 	public   candidate
 	fallback Effect
-	rules    []callerRule // those whose What selects the item
+	rules    []callerRule // those whose What selects the item, first those that deny
 }
 
 // ForItem finds the rules that can apply to the item. It takes time in the number of rules
@@ -80,7 +81,16 @@ func (r *Rights) itemRules(it *Item, public string, grants bool) *itemRules {
 			j.rules = append(j.rules, h)
 		}
 	}
+	slices.SortStableFunc(j.rules, func(a, b callerRule) int { return cmp.Compare(rank(a.Effect), rank(b.Effect)) })
 	return j
+}
+
+// rank is the place of a rule among those of an item. A rule that denies decides at once.
+func rank(e Effect) int {
+	if e == Deny {
+		return 0
+	}
+	return 1
 }
 
 func (r *Rights) itemPolicy(j *itemRules) *ItemPolicy {
@@ -154,28 +164,24 @@ func (j *ItemPolicy) Decide(q Request) Decision {
 func (j *itemRules) decide(q Request) Decision {
 	var obligations Obligations
 	var by *rule
-	var v *vars
 	var challenged Decision
-	for _, h := range j.rules {
-		if by != nil && by.Effect == Deny && h.Effect != Deny {
+	e := evaluationOf(j.vars(&q))
+	for i := range j.rules {
+		h := &j.rules[i]
+		if h.changesNothing(by) {
 			continue
 		}
-		o := yes
-		if h.when != nil {
-			if v == nil {
-				v = j.vars(&q)
-			}
-			o = h.when.eval(v)
-		}
-		switch {
+		switch o := e.eval(h.when); {
 		case o == no, o == maybe && h.Effect == Deny, o == failed && h.Effect == Allow:
+		case h.Effect == Deny:
+			return Decision{Effect: Deny, Rule: h.Name, File: h.File, Line: h.Line}
 		case h.lacking:
 			if !challenged.Challenge {
 				challenged = Decision{Rule: h.Name, File: h.File, Line: h.Line, Challenge: true}
 			}
 			challenged.Scopes = union(challenged.Scopes, h.Who.Scopes)
 		default:
-			if h.Effect != Deny && h.Limit != nil {
+			if h.Limit != nil {
 				obligations.Limits = append(obligations.Limits, h.Limit)
 			}
 			obligations = obligations.and(effects[h.Effect].obligations)
@@ -198,16 +204,25 @@ func (j *itemRules) decide(q Request) Decision {
 	return d
 }
 
-func (j *itemRules) vars(q *Request) *vars {
-	v := &vars{caller: &j.rights.caller, item: j.item, about: j.item.Raw, req: q, public: j.public.written}
-	open := q.Open && (j.item.Kind == call.Tool || j.item.Kind == call.Prompt) // resources have no arguments
+// changesNothing reports whether the decision does not depend on the rule. Those that deny have
+// not matched, and by is the strictest of the others that have, nil for none.
+func (h *callerRule) changesNothing(by *rule) bool {
 	switch {
-	case j.rights.caller.Revision == "" && open:
-		v.open = openClient
-	case open:
-		v.open = openArgs
-	case j.rights.caller.Revision == "":
-		v.open = openClient[1:]
+	case by == nil || h.Effect == Deny:
+		return false
+	case h.lacking:
+		return true
+	}
+	return h.Limit == nil && effects[h.Effect].precedence <= effects[by.Effect].precedence
+}
+
+func (j *itemRules) vars(q *Request) vars {
+	v := vars{caller: &j.rights.caller, item: j.item, about: j.item.Raw, req: *q, public: j.public.written}
+	if q.Open && (j.item.Kind == call.Tool || j.item.Kind == call.Prompt) { // resources have no arguments
+		v.open |= openArgs
+	}
+	if j.rights.caller.Revision == "" {
+		v.open |= openClient
 	}
 	return v
 }

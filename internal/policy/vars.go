@@ -22,8 +22,8 @@ type vars struct {
 	item   *Item
 	public string   // the name or URI that the decision is about
 	about  wire.Raw // the item as listed, nil for an unlisted item
-	req    *Request
-	open   []*cel.AttributePatternType // the unknown values
+	req    Request
+	open   open // what is unknown
 
 	args        map[string]any
 	claims      map[string]any
@@ -53,22 +53,39 @@ func (v *vars) ResolveName(name string) (any, bool) {
 func (v *vars) Parent() cel.Activation { return nil }
 
 // UnknownAttributePatterns implements cel.PartialActivation.
-func (v *vars) UnknownAttributePatterns() []*cel.AttributePatternType { return v.open }
+func (v *vars) UnknownAttributePatterns() []*cel.AttributePatternType { return patterns[v.open] }
 
 // AsPartialActivation implements cel.PartialActivation.
 func (v *vars) AsPartialActivation() (cel.PartialActivation, bool) { return v, true }
 
-var (
-	openArgs   = []*cel.AttributePatternType{cel.AttributePattern("args")}
-	openClient = append(slices.Clone(openArgs),
-		cel.AttributePattern("request").QualString("era"),
-		cel.AttributePattern("request").QualString("revision"))
-	// openItem is everything that differs between items and requests of one caller.
-	openItem = append(slices.Clone(openArgs),
-		cel.AttributePattern("tool"), cel.AttributePattern("resource"), cel.AttributePattern("prompt"),
-		cel.AttributePattern("request").QualString("method"))
-	openItemAndClient = append(slices.Clone(openItem), openClient[1:]...)
+// open says what is unknown in an evaluation.
+type open uint8
+
+const (
+	openArgs   open = 1 << iota
+	openItem        // what differs between the items and methods of one caller, beside arguments
+	openClient      // the revision of the client
 )
+
+// patterns are the unknown values in the terms of the library.
+var patterns = func() (all [8][]*cel.AttributePatternType) {
+	of := map[open][]*cel.AttributePatternType{
+		openArgs: {cel.AttributePattern("args")},
+		openItem: {
+			cel.AttributePattern("tool"), cel.AttributePattern("resource"), cel.AttributePattern("prompt"),
+			cel.AttributePattern("request").QualString("method"),
+		},
+		openClient: {cel.AttributePattern("request").QualString("era"), cel.AttributePattern("request").QualString("revision")},
+	}
+	for o := range open(len(all)) {
+		for part, p := range of {
+			if o&part != 0 {
+				all[o] = append(all[o], p...)
+			}
+		}
+	}
+	return all
+}()
 
 // fieldOf returns a field with the value of the getter. The getter returns false if the
 // variable does not have the field: a resource has no tool.name.
@@ -171,7 +188,7 @@ func principalFields() map[string]*types.FieldType {
 func requestFields() map[string]*types.FieldType {
 	req := func(name string, get func(v *vars) string) *types.FieldType {
 		return fieldOf(types.StringType, "request."+name, func(v *vars) (any, bool) {
-			if v.req == nil || v.caller == nil {
+			if v.caller == nil {
 				return nil, false
 			}
 			return get(v), true
