@@ -29,18 +29,42 @@ type apiKey struct {
 	principal *call.Principal
 }
 
-func newKeys(keys []Key, h hierarchy) ([]apiKey, error) {
-	var all []apiKey
+// apiKeys finds an API key in the same time however many there are.
+type apiKeys struct {
+	salt [sha256.Size]byte
+	all  map[[sha256.Size]byte]*apiKey // by slot
+}
+
+// slot returns the place of a digest. Nobody can predict it, so the time of a search tells
+// nothing about the digests of other keys.
+func (s *apiKeys) slot(digest *[sha256.Size]byte) [sha256.Size]byte {
+	var salted [2 * sha256.Size]byte
+	copy(salted[copy(salted[:], s.salt[:]):], digest[:])
+	return sha256.Sum256(salted[:])
+}
+
+// find returns the key with a digest, nil for none.
+func (s *apiKeys) find(digest *[sha256.Size]byte) *apiKey {
+	k := s.all[s.slot(digest)]
+	if k == nil || subtle.ConstantTimeCompare(k.digest[:], digest[:]) != 1 {
+		return nil
+	}
+	return k
+}
+
+func newKeys(keys []Key, h hierarchy) (*apiKeys, error) {
+	s := &apiKeys{all: make(map[[sha256.Size]byte]*apiKey, len(keys))}
+	_, _ = rand.Read(s.salt[:]) // it never fails
 	for _, k := range keys {
-		next := apiKey{
+		next := &apiKey{
 			principal: &call.Principal{Subject: k.ID, Groups: k.Groups, Scopes: h.expand(k.Scopes), AuthMethod: MethodAPIKey, Expires: k.Expires},
 		}
 		if n, err := hex.Decode(next.digest[:], []byte(k.SHA256)); err != nil || n != sha256.Size || len(k.SHA256) != 2*sha256.Size {
 			return nil, fmt.Errorf("API key %q: its SHA-256 must be 64 hex digits", k.ID)
 		}
-		all = append(all, next)
+		s.all[s.slot(&next.digest)] = next
 	}
-	return all, nil
+	return s, nil
 }
 
 // SetKeys replaces the API keys for later requests. It returns the keys of the principals
@@ -51,37 +75,33 @@ func (a *Authenticator) SetKeys(keys []Key) (withdrawn []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, was := range *a.keys.Swap(&next) {
-		if !slices.ContainsFunc(next, was.equal) {
+	for _, was := range a.keys.Swap(next).all {
+		if k := next.find(&was.digest); k == nil || !was.equal(k) {
 			withdrawn = append(withdrawn, was.principal.Key())
 		}
 	}
+	slices.Sort(withdrawn)
 	return withdrawn, nil
 }
 
 // equal reports whether two keys have the same digest and the same principal.
-func (k apiKey) equal(other apiKey) bool {
+func (k *apiKey) equal(other *apiKey) bool {
 	return k.digest == other.digest && k.principal.Subject == other.principal.Subject && k.principal.Expires.Equal(other.principal.Expires) &&
 		slices.Equal(k.principal.Groups, other.principal.Groups) && slices.Equal(k.principal.Scopes, other.principal.Scopes)
 }
 
-// apiKeyPrincipal returns the principal of an API key. It compares all keys, so that its
-// time tells nothing about the key.
+// apiKeyPrincipal returns the principal of an API key.
 func (a *Authenticator) apiKeyPrincipal(text string) (*call.Principal, *failure) {
-	digest := sha256.Sum256([]byte(text))
-	keys, found := *a.keys.Load(), -1
-	for i := range keys {
-		same := subtle.ConstantTimeCompare(digest[:], keys[i].digest[:])
-		found = subtle.ConstantTimeSelect(same, i, found)
-	}
-	if found < 0 {
+	var room [256]byte // for a key of usual length
+	digest := sha256.Sum256(append(room[:0], text...))
+	key := a.keys.Load().find(&digest)
+	switch {
+	case key == nil:
 		return nil, errKeyUnknown
-	}
-	principal := keys[found].principal
-	if !principal.Expires.IsZero() && !a.now().Before(principal.Expires) {
+	case !key.principal.Expires.IsZero() && !a.now().Before(key.principal.Expires):
 		return nil, errKeyExpired
 	}
-	return principal, nil
+	return key.principal, nil
 }
 
 // keyPrefix lets secret scanners find keys that were committed to a repository.

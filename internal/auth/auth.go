@@ -41,7 +41,7 @@ type Options struct {
 
 // Authenticator authenticates requests.
 type Authenticator struct {
-	keys      atomic.Pointer[[]apiKey] // replaced by SetKeys
+	keys      atomic.Pointer[apiKeys] // replaced by SetKeys
 	issuers   map[string]*issuer
 	certs     []certificateRule
 	verified  *tokenCache
@@ -68,7 +68,7 @@ func New(o Options) (*Authenticator, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.keys.Store(&keys)
+	a.keys.Store(keys)
 	if a.certs, err = newCertificateRules(o.Certificates, a.hierarchy); err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func (a *Authenticator) credentials(h http.Header) (presented, *failure) {
 		return presented{}, errMalformed
 	}
 	var p presented
-	keys := len(*a.keys.Load())
+	keys := len(a.keys.Load().all)
 	if len(auth) == 1 && keys+len(a.issuers) > 0 {
 		text, fail := bearer(auth[0])
 		if fail != nil {

@@ -19,6 +19,8 @@
 // authenticated. The result of a verified signature is cached by the digest of the token,
 // for a few minutes and never beyond the expiry of the token.
 //
+// The time of authentication does not depend on how many API keys there are, nor on their digests.
+//
 // The work for unknown clients is bounded: credentials have at most 16 KiB, and keys are
 // fetched from an issuer at most once in ten seconds, after a small burst. Documents are
 // fetched from URLs of the configuration and of the issuer's metadata, never from URLs in
