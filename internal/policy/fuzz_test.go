@@ -36,7 +36,7 @@ func FuzzCondition(f *testing.F) {
 			for _, it := range []Item{query, doc, greet} {
 				from := Caller{Principal: who, Revision: wire.Rev20251125}
 				about := func(req *Request) *vars {
-					return &vars{caller: &from, item: &it, public: it.Public, about: it.Raw, req: req}
+					return &vars{caller: &from, item: &it, public: it.Public, about: it.Raw, req: *req}
 				}
 				listed := about(&Request{})
 				listed.open = openArgs
