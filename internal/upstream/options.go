@@ -46,7 +46,8 @@ type Options struct {
 	instance string        // distinguishes connectors with one name
 	// printed takes the first text that the server prints and that is not MCP, and nil
 	// with its first message.
-	printed func(text []byte)
+	printed  func(text []byte)
+	throttle *protocol.Throttle // of the session
 }
 
 // Server says how the server is reached, and what it is expected to say. Exactly one of
@@ -197,6 +198,7 @@ func (o *Options) newConnector(beside *connector.Connector) *connector.Connector
 	}
 	c := connector.New(options)
 	o.printed = c.Printed // before Run: sessions that are opened later copy the options
+	o.throttle = protocol.NewThrottle(c.Exceeded)
 	return c
 }
 

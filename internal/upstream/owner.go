@@ -14,7 +14,7 @@ func (o *Options) conversation() *protocol.Config {
 	return &protocol.Config{
 		Logger: o.Logger, Mask: o.Mask, MaxMessage: o.MaxMessage, Limits: o.Parse,
 		Era: o.Era, Memory: keyedEra{o.Memory, o.EraKey}, Info: o.Info, Roots: o.Roots,
-		Owner: sessionOwner{o}, Loops: loops{o.LoopDetector, o.instance}, Refusals: o.refusals,
+		Owner: sessionOwner{o}, Loops: loops{o.LoopDetector, o.instance}, Refusals: o.refusals, Throttle: o.throttle,
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
@@ -23,6 +25,8 @@ var (
 // the clocks of the call: progress restarts the time of silence, and while an ask is
 // open only the maximum duration runs.
 type callGuard struct {
+	c     *Connector // is told of what the call shows of the server; nil in tests
+	trial bool       // the call decides whether the breaker closes
 	back  call.BackChannel
 	level wire.Level
 
@@ -30,13 +34,13 @@ type callGuard struct {
 	// errMaxDuration.
 	call.Scope
 	maxSilence time.Duration
-	alive      func() // is told of progress and asks of the server; nil: nobody is
 	end        time.Time
 	timer      *time.Timer
 
-	mu       sync.Mutex   // held while Notify runs, so that close can wait for it
-	limiter  *fairLimiter // the limiter of the call's slot, nil before the first one
-	hasSlot  bool         // the call has a slot now
+	mu       sync.Mutex    // held while Notify runs, so that close can wait for it
+	notes    *rate.Limiter // of notifications, nil before the first one
+	limiter  *fairLimiter  // the limiter of the call's slot, nil before the first one
+	hasSlot  bool          // the call has a slot now
 	closed   bool
 	openAsks int // asks
 	asks     sync.WaitGroup
@@ -129,7 +133,14 @@ func (g *callGuard) Notify(method string, params wire.Raw) {
 		g.restart()
 		g.showAlive()
 	}
-	g.back.Notify(method, params)
+	if g.notes == nil {
+		g.notes = rate.NewLimiter(callNotesPerSecond, callNotesBurst)
+	}
+	if g.notes.Allow() {
+		g.back.Notify(method, params)
+	} else if g.c != nil {
+		g.c.exceeded(map[string]string{wire.NoteProgress: excessProgress, wire.NoteMessage: excessLog}[method])
+	}
 }
 
 // Ask implements [call.BackChannel]. It ends with the call.
@@ -164,8 +175,8 @@ func (g *callGuard) Ask(ctx context.Context, method string, params wire.Raw) (wi
 
 // showAlive says that the server works on the call.
 func (g *callGuard) showAlive() {
-	if g.alive != nil {
-		g.alive()
+	if g.trial {
+		g.c.noteAnswer()
 	}
 }
 

@@ -139,10 +139,16 @@ func (t *catalogRefresher) setLevel(ctx context.Context) <-chan time.Time {
 	return time.After(time.Until(until))
 }
 
-// changed gathers the lists that have changed. A burst of notifications is one change.
+// changed gathers the lists that have changed. A burst of notifications is one change. If
+// lists change all the time, they are gathered once a second.
 func (t *catalogRefresher) changed(ctx context.Context) {
+	wait := settle
+	if turn := t.c.listTurns.Reserve().Delay(); turn > wait {
+		wait = turn
+		t.c.exceeded(excessLists)
+	}
 	select {
-	case <-time.After(settle):
+	case <-time.After(wait):
 	case <-ctx.Done():
 		return
 	}

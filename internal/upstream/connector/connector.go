@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/upstream/diagnose"
@@ -34,6 +35,9 @@ type Connector struct {
 	draft        draft
 	breaker      breaker
 	tasks        protocol.BackgroundTasks // pings for the breaker
+	notes        *noteLimiter
+	listTurns    *rate.Limiter // of lists that are gathered because they changed
+	floodLog     rate.Sometimes
 	signals      signals
 	lifetime     atomic.Pointer[Lifetime]
 	usage        usage
@@ -69,6 +73,8 @@ func New(o Options) *Connector {
 	if c.o.Serialize {
 		c.single = newFairLimiter(1, c.slots.queue)
 	}
+	c.notes, c.listTurns = newNoteLimiter(c), rate.NewLimiter(listsPerSecond, listsBurst)
+	c.floodLog.Interval = time.Minute
 	c.breaker.health, c.breaker.metrics, c.breaker.name = o.Health, c.o.Metrics, o.Name
 	c.measure()
 	c.state.subscriptions = make(map[string]*resourceSubscription)
@@ -319,6 +325,7 @@ func (c *Connector) finish() {
 	})
 	c.leave()
 	c.tasks.Finish()
+	c.notes.end()
 	c.breaker.end()
 	c.o.Metrics.ended(c.o.Name)
 }

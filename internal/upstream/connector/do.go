@@ -34,9 +34,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	}
 	g := newCallGuard(ctx, cl, c.o.Limits.Timeout, c.o.Limits.MaxDuration)
 	defer g.close()
-	if admitted.trial {
-		g.alive = c.noteAnswer
-	}
+	g.c, g.trial = c, admitted.trial
 	own := *cl
 	own.Back = g
 	defer c.o.Session.AddCall(&own)()

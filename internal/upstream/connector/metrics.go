@@ -18,6 +18,7 @@ type Metrics struct {
 	breakers *prometheus.GaugeVec
 	trips    *prometheus.CounterVec
 	hung     *prometheus.CounterVec
+	excess   *prometheus.CounterVec
 
 	mu     sync.Mutex
 	served map[string]served // by the upstream's name
@@ -64,6 +65,10 @@ func NewMetrics() *Metrics {
 			Name: "mcp_gateway_upstream_hung_total",
 			Help: "Conversations that ended because the upstream had stopped answering.",
 		}, labels),
+		excess: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_upstream_excess_messages_total",
+			Help: "Messages that were dropped, merged or read late because the upstream sends too many.",
+		}, append(labels, "kind")),
 		inflight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mcp_gateway_inflight_requests",
 			Help: "Calls of clients that the upstream has not answered.",
@@ -73,13 +78,14 @@ func NewMetrics() *Metrics {
 
 // Collectors returns the collectors to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.up, m.idle, m.restarts, m.resends, m.inflight, m.left, m.breakers, m.trips, m.hung}
+	return []prometheus.Collector{m.up, m.idle, m.restarts, m.resends, m.inflight, m.left, m.breakers, m.trips, m.hung, m.excess}
 }
 
 // began notes that a connector of the upstream runs. One ended follows each began.
 func (m *Metrics) began(name string) {
 	m.trips.WithLabelValues(name) // counted from 0
 	m.hung.WithLabelValues(name)
+	m.excess.WithLabelValues(name, excessLog)
 	for _, s := range []breakerState{breakerOpen, breakerHalfOpen} {
 		m.breakers.WithLabelValues(name, s.String())
 	}
@@ -132,5 +138,6 @@ func (m *Metrics) change(name string, by served) {
 	m.left.DeleteLabelValues(name)
 	m.trips.DeleteLabelValues(name)
 	m.hung.DeleteLabelValues(name)
+	m.excess.DeletePartialMatch(prometheus.Labels{"upstream": name})
 	m.breakers.DeletePartialMatch(prometheus.Labels{"upstream": name})
 }

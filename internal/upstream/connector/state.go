@@ -155,7 +155,7 @@ type notificationSink struct{ c *Connector }
 func (n notificationSink) Notified(method string, params wire.Raw) {
 	m := wire.MethodOf(method)
 	if m.Kind != wire.KindListChanged || !n.c.gathersLists() {
-		n.c.o.Session.Notified(method, params)
+		n.c.notes.notified(method, params)
 		return
 	}
 	n.c.update(func(s *state) { s.changedLists |= kindsUnder(m.Capability) })

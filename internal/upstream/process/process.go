@@ -38,6 +38,8 @@ type Log struct {
 	To *zap.Logger
 	// Mask removes secrets from a line.
 	Mask func(line string) string
+	// LeftOut is told how many lines were left out; nil: nobody is.
+	LeftOut func(lines int)
 }
 
 // Process is a running program.

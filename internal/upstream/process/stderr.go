@@ -30,6 +30,16 @@ func logLines(r io.Reader, to Log) string {
 	lines := bufio.NewReaderSize(r, 2*maxLine)
 	limit := rate.NewLimiter(linesPerSecond, linesBurst)
 	dropped := 0
+	report := func() {
+		if dropped == 0 {
+			return
+		}
+		log.Warn("lines of the server's standard error were left out", zap.Int("lines", dropped))
+		if to.LeftOut != nil {
+			to.LeftOut(dropped)
+		}
+		dropped = 0
+	}
 	var last []byte
 	for rest := false; ; {
 		line, more, err := lines.ReadLine()
@@ -48,15 +58,10 @@ func logLines(r io.Reader, to Log) string {
 		case !limit.Allow():
 			dropped++
 		default:
-			if dropped > 0 {
-				log.Warn("lines of the server's standard error were left out", zap.Int("lines", dropped))
-				dropped = 0
-			}
+			report()
 			log.Info("server", zap.String("stderr", plaintext.Truncate(mask(string(line)), maxLine)))
 		}
 	}
-	if dropped > 0 {
-		log.Warn("lines of the server's standard error were left out", zap.Int("lines", dropped))
-	}
+	report()
 	return plaintext.Truncate(mask(string(last)), maxLastLine)
 }

@@ -9,7 +9,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Config is what a conversation needs, whatever its transport. Every member is set.
+// Config is what a conversation needs, whatever its transport. Every member but Throttle is set.
 type Config struct {
 	Logger     *zap.Logger
 	Mask       func(text string) string // removes secrets from a text of the server
@@ -21,6 +21,7 @@ type Config struct {
 	Roots      []Root // for roots/list in shared sessions
 	Owner      SessionOwner
 	Loops      LoopDetector
+	Throttle   *Throttle // of the readers
 	// Refusals limits the log lines about refused requests of servers.
 	Refusals *rate.Limiter
 }

@@ -40,6 +40,7 @@ type Endpoint struct {
 	owner       protocol.SessionOwner
 	// received counts the messages of the server, see protocol.Liveness.
 	received *atomic.Uint64
+	throttle *protocol.Throttle
 }
 
 // The media types of responses, and limits.
@@ -72,7 +73,7 @@ func isReserved(name string) bool {
 // except for reserved ones, with every request.
 func newEndpoint(p *Pool, o *protocol.Config, web *Config) *Endpoint {
 	e := &Endpoint{Pool: p, failed: make(chan struct{}, 1), Max: o.MaxMessage, Limits: o.Limits}
-	e.checkVia = o.Loops.Check
+	e.checkVia, e.throttle = o.Loops.Check, o.Throttle
 	e.credentials = web.Credentials
 	e.owner = o.Owner
 	e.base = http.Header{"User-Agent": {"mcpgateway"}}
@@ -100,7 +101,7 @@ func newEndpoint(p *Pool, o *protocol.Config, web *Config) *Endpoint {
 func (e *Endpoint) At(u *url.URL) *Endpoint {
 	other := &Endpoint{
 		Pool: e.Pool, failed: e.failed, Max: e.Max, Limits: e.Limits, base: e.base, checkVia: e.checkVia, credentials: e.credentials, owner: e.owner,
-		received: e.received,
+		received: e.received, throttle: e.throttle,
 	}
 	other.url.Store(u)
 	return other

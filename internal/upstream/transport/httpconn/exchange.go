@@ -212,6 +212,7 @@ func (x *Exchange) takeOne(data []byte) (wire.Message, bool, error) {
 	case err != nil:
 		return m, false, Malformed(err)
 	case !m.IsResponse():
+		x.Endpoint.throttle.Received(m.IsRequest())
 		x.Early(m)
 		return m, false, nil
 	case m.ID == x.ID, m.ID.IsZero(): // an error without an id: the server could not read the request

@@ -300,6 +300,9 @@ func (l *Conn) take(line []byte) {
 
 func (l *Conn) takeOne(text []byte) {
 	m, err := wire.ParseUpstream(text, l.o.Limits)
+	if err != nil || !m.IsResponse() {
+		l.o.Throttle.Received(m.IsRequest())
+	}
 	if err != nil {
 		l.malformed(text, m.ID, err)
 		return

@@ -287,6 +287,9 @@ func (s *Conn) take(data []byte) {
 func (s *Conn) takeOne(data []byte) {
 	s.Liveness.Received.Add(1)
 	m, err := wire.ParseUpstream(data, s.Endpoint.Limits)
+	if err != nil || !m.IsResponse() {
+		s.Config.Throttle.Received(m.IsRequest())
+	}
 	switch {
 	case err != nil:
 		s.malformed(m.ID, err)
