@@ -139,7 +139,7 @@ func (g *callGuard) Notify(method string, params wire.Raw) {
 	if g.notes.Allow() {
 		g.back.Notify(method, params)
 	} else if g.c != nil {
-		g.c.exceeded(map[string]string{wire.NoteProgress: excessProgress, wire.NoteMessage: excessLog}[method])
+		g.c.exceeded(excessOf(method))
 	}
 }
 

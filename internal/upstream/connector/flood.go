@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +36,19 @@ const (
 	excessOther    = "other"
 )
 
+// excessKinds are the kinds of notifications but changes of lists.
+var excessKinds = map[string]string{
+	wire.NoteProgress: excessProgress, wire.NoteMessage: excessLog, wire.NoteResourceUpdated: excessUpdated,
+}
+
+// excessOf returns the kind of a notification.
+func excessOf(method string) string {
+	if wire.MethodOf(method).Kind == wire.KindListChanged {
+		return excessLists
+	}
+	return cmp.Or(excessKinds[method], excessOther)
+}
+
 // noteLimiter limits the notifications of one session that belong to no call, so that a
 // flood costs others nothing. Log messages over the limit are dropped. Changes of a list or
 // a resource wait for their turn, one of each, so that the last change is always reported.
@@ -61,14 +75,9 @@ func newNoteLimiter(c *Connector) *noteLimiter {
 
 // notified takes a notification for the Session.
 func (n *noteLimiter) notified(method string, params wire.Raw) {
-	limiter, kind := n.rest, excessOther
-	switch {
-	case method == wire.NoteMessage:
-		limiter, kind = n.logs, excessLog
-	case method == wire.NoteResourceUpdated:
-		kind = excessUpdated
-	case wire.MethodOf(method).Kind == wire.KindListChanged:
-		kind = excessLists
+	limiter, kind := n.rest, excessOf(method)
+	if kind == excessLog {
+		limiter = n.logs
 	}
 	if limiter.Allow() {
 		n.c.o.Session.Notified(method, params)
@@ -98,10 +107,10 @@ func (n *noteLimiter) wait(method string, params wire.Raw) {
 		n.lost = true
 		return
 	}
-	if method == wire.NoteResourceUpdated {
-		params = protocol.UpdatedParams(uri)
+	n.waiting[key] = nil // the names of lists are all that matters
+	if uri != "" {
+		n.waiting[key] = protocol.UpdatedParams(uri)
 	}
-	n.waiting[key] = params
 	n.order = append(n.order, key)
 	if n.timer == nil {
 		n.timer = time.AfterFunc(time.Second/notesPerSecond, n.flush)
