@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"time"
 )
 
@@ -17,6 +18,10 @@ import (
 type handle struct {
 	pipe, report           *os.File
 	theirPipe, theirReport *os.File
+
+	limit    int64         // of memory
+	used     int64         // of memory if that was more than the limit; set before reported is closed
+	reported chan struct{} // closed at the end of the report; nil before the start
 }
 
 // prepare makes the pipes. They belong to p until the program was started.
@@ -32,7 +37,8 @@ func (h *handle) command(c Config) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, append([]string{superviseArg, c.Command}, c.Args...)...)
+	h.limit = c.Limits.Memory
+	cmd := exec.Command(self, superviseArgs(c)...)
 	cmd.ExtraFiles = []*os.File{h.theirPipe, h.theirReport} // handleFD and reportFD
 	cmd.SysProcAttr = ownGroup()
 	return cmd, nil
@@ -40,8 +46,30 @@ func (h *handle) command(c Config) (*exec.Cmd, error) {
 
 // started returns the reason if the program was not started.
 func (h *handle) started(ctx context.Context, _ *os.Process) error {
-	defer h.report.Close()
-	return startReport(ctx, h.report)
+	if err := startReport(ctx, h.report); err != nil {
+		h.report.Close()
+		return err
+	}
+	h.reported = make(chan struct{})
+	go func() {
+		defer close(h.reported)
+		defer h.report.Close()
+		text, _ := io.ReadAll(io.LimitReader(h.report, maxLine))
+		h.used, _ = strconv.ParseInt(string(text), 10, 64)
+	}()
+	return nil
+}
+
+// memoryError returns why the program was ended if it used too much memory, else nil. The
+// supervisor has ended.
+func (h *handle) memoryError() *MemoryError {
+	if h.reported == nil {
+		return nil
+	}
+	if <-h.reported; h.used == 0 {
+		return nil
+	}
+	return &MemoryError{Used: h.used, Limit: h.limit}
 }
 
 // close has the supervisor end the program. It may be called more than once.
@@ -51,11 +79,25 @@ func (h *handle) close() {
 	}
 }
 
-// startReport reads the supervisor's report, which is empty if the program was
-// started and holds the reason if not.
+// startReport reads from the supervisor's report whether the program was started, and the
+// reason if it was not.
 func startReport(ctx context.Context, r *os.File) error {
-	defer context.AfterFunc(ctx, func() { r.SetReadDeadline(time.Now()) })()
-	text, err := io.ReadAll(io.LimitReader(r, maxLine))
+	stop := context.AfterFunc(ctx, func() { r.SetReadDeadline(time.Now()) })
+	defer stop()
+	text := make([]byte, 1, maxLine)
+	n, err := r.Read(text)
+	switch {
+	case n == 1 && text[0] == reportStarted:
+		return nil
+	case n == 1:
+		var rest []byte
+		rest, err = io.ReadAll(io.LimitReader(r, maxLine))
+		text = append(text, rest...)
+	case err == io.EOF: // the supervisor has ended
+		return nil
+	default:
+		text = nil
+	}
 	switch {
 	case len(text) > 0:
 		return errors.New(string(text))

@@ -54,6 +54,9 @@ func (h *handle) started(_ context.Context, p *os.Process) error {
 	return windows.AssignProcessToJobObject(h.job, process)
 }
 
+// memoryError returns nil: there is no limit of memory here.
+func (h *handle) memoryError() *MemoryError { return nil }
+
 // close ends every process of the job. It may be called more than once.
 func (h *handle) close() {
 	h.once.Do(func() {

@@ -53,6 +53,38 @@ func play(role string) int {
 	case "crash":
 		fmt.Fprintln(os.Stderr, "no configuration")
 		return 3
+	case "hog", "parent of hogs": // use 64 MiB, or start two that do
+		if role == "parent of hogs" {
+			for range 2 {
+				hog := exec.Command(os.Args[0])
+				hog.Env = append(os.Environ(), roleVariable+"=hog")
+				if err := hog.Start(); err != nil {
+					return 1
+				}
+				notePid(hog.Process.Pid)
+			}
+			select {}
+		}
+		data := make([]byte, 64<<20)
+		for i := range data {
+			data[i] = byte(i)
+		}
+		fmt.Println("filled")
+		io.Copy(io.Discard, os.Stdin)
+		return int(data[0])
+	case "opener": // opens files until it may not
+		var files []*os.File
+		for {
+			f, err := os.Open(os.Args[0])
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 4
+			}
+			files = append(files, f)
+			if len(files) > 1000 {
+				return 0
+			}
+		}
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		for _, group := range []bool{false, true} {

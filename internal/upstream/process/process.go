@@ -31,6 +31,7 @@ type Config struct {
 	Args    []string
 	Env     []string // the whole environment, see [Environ]
 	Dir     string   // working directory; "": that of the gateway
+	Limits  Limits
 }
 
 // Log says how the standard error of a program is logged.
@@ -50,6 +51,7 @@ type Process struct {
 	cmd      *exec.Cmd
 	stderr   *os.File
 	handle   handle
+	log      Log
 	lastLine string        // of stderr, set before logged is closed
 	logged   chan struct{} // closed when stderr was read to its end
 	ended    chan struct{} // closed when the process that was started has ended
@@ -66,14 +68,18 @@ func (e *StartError) Unwrap() error { return e.Err }
 // ExitError says how a program ended. The text does not contain LastLine, as clients
 // see it.
 type ExitError struct {
-	Err      error  // of the process; nil for status 0
-	LastLine string // of its standard error
+	Err      error        // of the process; nil for status 0
+	Memory   *MemoryError // nil unless the gateway ended it for that
+	LastLine string       // of its standard error
 }
 
 func (e *ExitError) Error() string { return "the server ended: " + e.Status() }
 
-// Status returns the exit status as text.
+// Status returns the exit status as text, or that it used too much memory.
 func (e *ExitError) Status() string {
+	if e.Memory != nil {
+		return e.Memory.Error()
+	}
 	if e.Err == nil {
 		return "exit status 0"
 	}
@@ -101,7 +107,7 @@ func start(ctx context.Context, c Config, log Log) (*Process, error) {
 			return nil, fmt.Errorf("there is no directory %q to start it in", c.Dir)
 		}
 	}
-	p := &Process{logged: make(chan struct{}), ended: make(chan struct{})}
+	p := &Process{log: log, logged: make(chan struct{}), ended: make(chan struct{})}
 	var pipes pipes
 	defer pipes.closeTheirs()
 	stdin := pipes.to(&p.Stdin)
@@ -159,7 +165,12 @@ func (p *Process) Stop() error {
 	}
 	<-p.logged
 	p.stderr.Close()
-	return &ExitError{p.err, p.lastLine}
+	end := &ExitError{p.err, p.handle.memoryError(), p.lastLine}
+	if m := end.Memory; m != nil {
+		p.log.To.Warn("the server was ended: it used more memory than limits.memory allows",
+			zap.String("used", mebibytes(m.Used)), zap.String("limit", mebibytes(m.Limit)))
+	}
+	return end
 }
 
 func (p *Process) endsWithin(d time.Duration) bool {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -19,8 +20,12 @@ const superviseArg = "__supervise"
 // The supervisor's files beside its standard streams.
 const (
 	handleFD = 3 // ends when the gateway closes its end or dies
-	reportFD = 4 // takes the reason if the program cannot be started
+	reportFD = 4 // takes what the gateway has to know: see startProgram and watch
 )
+
+// reportStarted is the first byte of the report of a program that was started. Any other
+// byte begins the reason why it was not.
+const reportStarted = 0
 
 // exitNotStarted is the exit status of a supervisor that could not start its program.
 const exitNotStarted = 127
@@ -35,15 +40,23 @@ const exitNotStarted = 127
 // and after a moment kills it and all descendants. No descendant of the program
 // survives the supervisor.
 func SuperviseMain() {
-	if len(os.Args) < 3 || os.Args[1] != superviseArg {
+	if len(os.Args) < 5 || os.Args[1] != superviseArg {
 		return
 	}
 	// On Linux the program is killed when the thread that started it ends.
 	runtime.LockOSThread()
-	os.Exit(supervise(os.Args[2], os.Args[2:]))
+	var l Limits
+	l.Memory, _ = strconv.ParseInt(os.Args[2], 10, 64)
+	l.Files, _ = strconv.Atoi(os.Args[3])
+	os.Exit(supervise(l, os.Args[4], os.Args[4:]))
 }
 
-func supervise(command string, argv []string) int {
+// superviseArgs are the arguments of a supervisor.
+func superviseArgs(c Config) []string {
+	return append([]string{superviseArg, strconv.FormatInt(c.Limits.Memory, 10), strconv.Itoa(c.Limits.Files), c.Command}, c.Args...)
+}
+
+func supervise(l Limits, command string, argv []string) int {
 	// A signal for the supervisor ends the program too.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -52,13 +65,23 @@ func supervise(command string, argv []string) int {
 	adopt()
 
 	report := os.NewFile(reportFD, "report")
-	program, err := startProgram(command, argv)
+	err := limitFiles(l.Files)
+	program := 0
+	if err == nil {
+		program, err = startProgram(command, argv)
+	}
 	if err != nil {
 		fmt.Fprint(report, err)
 		return exitNotStarted
 	}
-	report.Close()
+	report.Write([]byte{reportStarted})
 	redirectStreams()
+	exceeded := make(chan int64, 1)
+	if l.Memory > 0 {
+		go watchMemory(l.Memory, exceeded)
+	} else {
+		report.Close()
+	}
 
 	closed := make(chan struct{})
 	go func() {
@@ -67,8 +90,28 @@ func supervise(command string, argv []string) int {
 	}()
 	reaped := make(chan exit)
 	go reap(reaped)
-	return watch(program, reaped, closed, signals)
+	return watch(program, reaped, closed, signals, exceeded, report)
 }
+
+// limitFiles bounds the open files of this process and of those that it starts.
+func limitFiles(n int) error {
+	if n == 0 {
+		return nil
+	}
+	var now syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &now); err != nil {
+		return fmt.Errorf("limits.files: %w", err)
+	}
+	now.Cur = atMost(now.Max, n)
+	now.Max = now.Cur // so that the program cannot raise it
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &now); err != nil {
+		return fmt.Errorf("limits.files: %w", err)
+	}
+	return nil
+}
+
+// atMost returns the smaller number. Systems differ in the type of limits.
+func atMost[T int64 | uint64](most T, n int) T { return min(most, T(n)) }
 
 // startProgram starts the command in its own process group.
 func startProgram(command string, argv []string) (pid int, err error) {
@@ -123,8 +166,9 @@ func reap(reaped chan<- exit) {
 
 // watch returns the status of the program when all of its processes have ended. When
 // the program has ended, or the gateway closes the pipe, the remaining processes get
-// SIGTERM and then SIGKILL.
-func watch(program int, reaped <-chan exit, closed <-chan struct{}, signals <-chan os.Signal) int {
+// SIGTERM and then SIGKILL. A program that uses too much memory is killed at once, and the
+// report gets the number of bytes.
+func watch(program int, reaped <-chan exit, closed <-chan struct{}, signals <-chan os.Signal, exceeded <-chan int64, report io.Writer) int {
 	code := 0
 	var kill <-chan time.Time
 	finish := func() {
@@ -148,6 +192,9 @@ func watch(program int, reaped <-chan exit, closed <-chan struct{}, signals <-ch
 			finish()
 		case <-signals:
 			finish()
+		case used := <-exceeded:
+			fmt.Fprint(report, used)
+			kill = time.After(0)
 		case <-kill:
 			// A process that left the group becomes a child of the supervisor
 			// when its parent has ended, so this is repeated.

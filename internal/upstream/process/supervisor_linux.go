@@ -2,8 +2,6 @@ package process
 
 import (
 	"os"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -27,24 +25,7 @@ func redirect(from, to int) { _ = unix.Dup3(from, to, 0) }
 
 // killChildren kills every child of this process.
 func killChildren() {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return
-	}
-	own := strconv.Itoa(os.Getpid())
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
-		if err != nil {
-			continue
-		}
-		// pid (name) state ppid …; the name may contain anything
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) > 1 && fields[1] == own {
-			syscall.Kill(pid, syscall.SIGKILL)
-		}
+	for _, pid := range childrenByParent(os.Getpid()) {
+		syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
