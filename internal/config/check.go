@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -102,6 +103,7 @@ func (e *entry) check(m *mapping) {
 	if m.has("timeout") && e.Timeout > e.MaxDuration {
 		m.errorf("timeout", "is longer than max_duration, which is %v and ends a call first; raise max_duration too", e.MaxDuration)
 	}
+	e.checkLimits(m)
 	if e.IdleStop > 0 && e.IdleStop < time.Second {
 		m.errorf("idle_stop", "must be at least 1s, or 0 to never stop it")
 	}
@@ -112,6 +114,34 @@ func (e *entry) check(m *mapping) {
 	e.URLPlace = Error{File: m.d.file, Line: at.Line, Col: at.Column, Path: place.Text}
 	if e.EnvFile != "" && !m.has("url") {
 		e.mergeEnvFile(m)
+	}
+}
+
+// system is the operating system; tests replace it.
+var system = runtime.GOOS
+
+// checkLimits refuses limits with which no program starts, and warns of those that the system
+// does not support.
+func (e *entry) checkLimits(m *mapping) {
+	l := e.Limits
+	switch {
+	case l == ProcessLimits{}:
+		return
+	case m.has("url"):
+		m.errorf("limits", notForURL)
+		return
+	}
+	if l.Memory > 0 && l.Memory < minMemory {
+		m.errorf("limits", "memory must be at least %v, or 0 for no limit; with less no program starts", Size(minMemory))
+	}
+	if l.Files > 0 && l.Files < minFiles {
+		m.errorf("limits", "files must be at least %d, or 0 for no limit; with less no program starts", minFiles)
+	}
+	if l.Memory > 0 && system != "linux" {
+		m.warnf("limits", "memory has no effect on this system: only Linux shows what other processes use; set a limit in the server's own configuration, such as NODE_OPTIONS=--max-old-space-size=512 under env")
+	}
+	if l.Files > 0 && system == "windows" {
+		m.warnf("limits", "files has no effect on this system: Windows has no such limit")
 	}
 }
 

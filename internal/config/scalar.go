@@ -126,6 +126,9 @@ func (f *field) set(v reflect.Value, text string) error {
 		v.Set(reflect.ValueOf(NewSecret(text)))
 		return nil
 	case time.Duration:
+		if text == "0" && f.min == "0s" {
+			text = "0s" // it means that something is off
+		}
 		dur, err := parseDuration(text)
 		if err != nil {
 			return err
@@ -222,7 +225,7 @@ func parseInt(text string) (int, error) {
 
 var bareNumber = regexp.MustCompile(`^[-+]?[0-9.]+$`)
 
-// parseDuration parses a duration of Go, but no number without a unit, not even 0.
+// parseDuration parses a duration of Go, but no number without a unit.
 func parseDuration(text string) (time.Duration, error) {
 	dur, err := time.ParseDuration(text)
 	if err != nil || bareNumber.MatchString(text) {

@@ -104,6 +104,7 @@ type Connection struct {
 	InheritEnv []string          `yaml:"inherit_env" format:"env-name" doc:"variables that the program gets from the gateway's environment, in addition to PATH, HOME and the like"`
 	Cwd        string            `yaml:"cwd" doc:"working directory of the program"`
 	EnvFile    string            `yaml:"envFile" doc:"file of NAME=value lines; env takes precedence"`
+	Limits     ProcessLimits     `yaml:"limits" doc:"what the program and the processes that it starts may use"`
 
 	// URL may carry a key in its query: log RedactedURL instead.
 	URL     string      `yaml:"url" alias:"serverUrl|httpUrl" format:"url" blank:"true" doc:"URL of a remote server"`
@@ -129,6 +130,18 @@ type Breaker struct {
 	Failures int           `yaml:"failures" default:"5" min:"0" max:"1000000" doc:"failed calls in a row after which calls fail at once; 0 turns the breaker off"`
 	Open     time.Duration `yaml:"open" default:"10s" min:"1ms" max:"1h" doc:"how long calls fail at once before one is tried"`
 }
+
+// ProcessLimits bound what a program may use; 0 means no limit.
+type ProcessLimits struct {
+	Memory Size `yaml:"memory" default:"0" doc:"resident memory of the program and all processes that it starts, together; they are ended when they use more; 0 means no limit; only on Linux"`
+	Files  int  `yaml:"files" default:"0" min:"0" max:"1048576" doc:"open files of each of these processes; 0 means no limit; not on Windows"`
+}
+
+// The least limits that are not mistakes: no runtime starts with less.
+const (
+	minMemory = 16 << 20
+	minFiles  = 32
+)
 
 // Conformance says what the gateway does with violations of the specification.
 type Conformance string

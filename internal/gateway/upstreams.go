@@ -43,6 +43,7 @@ func (g *Gateway) options(name, key string, u config.Connection) (upstream.Optio
 			Args:    u.Args,
 			Env:     append(process.Environ(u.InheritEnv, reveal(u.Env)), g.viaEnvironment()),
 			Dir:     u.Cwd,
+			Limits:  process.Limits{Memory: int64(u.Limits.Memory), Files: u.Limits.Files},
 		}
 		return o, nil
 	}

@@ -20,11 +20,19 @@ func TestProgram(t *testing.T) {
 			&HandshakeError{Err: exit},
 			`the program "x" ended with exit status 3 before initialize; the last line of its standard error is "KEY is not set": fix that, and check its args and env`,
 		},
-		"ended later":       {exit, `the program "x" ended with exit status 3; the last line of its standard error is "KEY is not set": it is started again`},
-		"a line too long":   {&LineTooLongError{9}, `the program "x": the server wrote more than 9 bytes without the end of a line: it is started again; have its tools answer with less, and see that it prints nothing but MCP messages on standard output`},
+		"ended later":     {exit, `the program "x" ended with exit status 3; the last line of its standard error is "KEY is not set": it is started again`},
+		"a line too long": {&LineTooLongError{9}, `the program "x": the server wrote more than 9 bytes without the end of a line: it is started again; have its tools answer with less, and see that it prints nothing but MCP messages on standard output`},
+		"too much memory": {
+			&process.ExitError{Err: errors.New("signal: killed"), Memory: &process.MemoryError{Used: 600 << 20, Limit: 512 << 20}, LastLine: "loading"},
+			`the program "x" and the processes that it started were ended: it used 600 MiB of memory, and limits.memory allows 512 MiB; the last line of its standard error is "loading": raise limits.memory, or find out what they need it for`,
+		},
+		"too many files": {
+			&process.ExitError{Err: errors.New("exit status 1"), LastLine: "Error: EMFILE: too many open files"},
+			`the program "x" ended with exit status 1; the last line of its standard error is "Error: EMFILE: too many open files"; limits.files allows it 64 open files: it is started again`,
+		},
 		"printed something": {&HandshakeError{Err: errors.New("why"), NonProtocolOutput: true}, `the program "x" prints text that is no MCP message (why): ` + CheckStdio},
 	} {
-		if got := Program(process.Config{Command: "x"}, tc.why); got != tc.want {
+		if got := Program(process.Config{Command: "x", Limits: process.Limits{Memory: 512 << 20, Files: 64}}, tc.why); got != tc.want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

@@ -26,9 +26,15 @@ func Program(c process.Config, why error) string {
 		last = handshake.LastLine
 	}
 	if last != "" {
-		last = fmt.Sprintf("; the last line of its standard error is %q", last)
+		text := last
+		last = fmt.Sprintf("; the last line of its standard error is %q", text)
+		if c.Limits.Files > 0 && (strings.Contains(text, "EMFILE") || strings.Contains(strings.ToLower(text), "too many open files")) {
+			last += fmt.Sprintf("; limits.files allows it %d open files", c.Limits.Files)
+		}
 	}
 	switch {
+	case ended && end.Memory != nil:
+		return fmt.Sprintf("the program %q and the processes that it started were ended: %v%s: raise limits.memory, or find out what they need it for", c.Command, end.Memory, last)
 	case failed && IsLineTooLong(why):
 		return fmt.Sprintf("the program %q prints text that is no MCP message (%v)%s: %s", c.Command, why, last, CheckStdio)
 	case IsLineTooLong(why):

@@ -166,8 +166,8 @@ func (p *Process) Stop() error {
 	<-p.logged
 	p.stderr.Close()
 	end := &ExitError{p.err, p.handle.memoryError(), p.lastLine}
-	if m := end.Memory; m != nil {
-		p.log.To.Warn("the server was ended: it used more memory than limits.memory allows",
+	if m, log := end.Memory, p.log.To; m != nil {
+		log.Warn("the server was ended: it used more memory than limits.memory allows",
 			zap.String("used", mebibytes(m.Used)), zap.String("limit", mebibytes(m.Limit)))
 	}
 	return end
