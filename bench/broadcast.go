@@ -14,7 +14,7 @@ const resourceURI = "bench://state" // the resource of an upstream with updates
 // after the other: the least work with which a server can do it.
 type broadcast struct {
 	mu   sync.Mutex
-	open map[chan struct{}]http.ResponseWriter
+	open map[*http.Request]http.ResponseWriter
 }
 
 func (b *broadcast) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -23,17 +23,16 @@ func (b *broadcast) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.(http.Flusher).Flush()
-	me := make(chan struct{})
 	b.mu.Lock()
 	if b.open == nil {
-		b.open = make(map[chan struct{}]http.ResponseWriter)
+		b.open = make(map[*http.Request]http.ResponseWriter)
 	}
-	b.open[me] = w
+	b.open[r] = w
+	w.(http.Flusher).Flush() // the client may rely on the next update
 	b.mu.Unlock()
 	<-r.Context().Done()
 	b.mu.Lock()
-	delete(b.open, me)
+	delete(b.open, r)
 	b.mu.Unlock()
 }
 

@@ -188,11 +188,11 @@ func (c calls) startGateway(ctx context.Context, s *stage, t *target) (g *gatewa
 	return g, nil
 }
 
-// everythingOn makes the gateway require API keys, judge each call by 200 rules
-// with a condition, and write an audit.
+// everythingOn makes the gateway require API keys, have 200 rules with a
+// condition, of which ten apply to each call, and write an audit.
 func everythingOn(_ context.Context, s *stage, config *gatewayConfig, t *target) error {
-	t.Keys = config.addKeys(16, 1)
-	config.addRules(200, 1)
+	t.Keys = config.addKeys(16)
+	config.addRules(200, 10, 1)
 	config.Telemetry["audit"] = map[string]any{"file": s.newFile("audit.jsonl"), "max_files": 1}
 	return nil
 }

@@ -31,5 +31,5 @@
 //	go run ./bench -workload json-1k,eras -turns 9
 //	go run ./bench -workload json-1m -compare /tmp/gateway-before
 //	go run ./bench -scale 100 -turns 1 -duration 100ms
-//	go run ./bench -json bin/bench.json
+//	go run ./bench -json bin/bench.json && go run ./bench -render bin/bench.json
 package main

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,9 +13,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"time"
-
-	"gopkg.in/yaml.v3"
 )
 
 const (
@@ -37,17 +37,17 @@ func buildGateway(ctx context.Context, dir string) (string, error) {
 	return binary, nil
 }
 
-// gatewayConfig has the keys of gateway.yaml that workloads set.
+// gatewayConfig has the keys of the configuration that workloads set.
 type gatewayConfig struct {
-	StateDir  string         `yaml:"state_dir"`
-	Listen    string         `yaml:"listen"`
-	Admin     map[string]any `yaml:"admin"`
-	TLS       map[string]any `yaml:"tls,omitempty"`
-	Upstreams map[string]any `yaml:"upstreams"`
-	Auth      map[string]any `yaml:"auth,omitempty"`
-	Policy    map[string]any `yaml:"policy,omitempty"`
-	Limits    map[string]any `yaml:"limits,omitempty"`
-	Telemetry map[string]any `yaml:"telemetry,omitempty"`
+	StateDir  string         `json:"state_dir"`
+	Listen    string         `json:"listen"`
+	Admin     map[string]any `json:"admin"`
+	TLS       map[string]any `json:"tls,omitempty"`
+	Upstreams map[string]any `json:"upstreams"`
+	Auth      map[string]any `json:"auth,omitempty"`
+	Policy    map[string]any `json:"policy,omitempty"`
+	Limits    map[string]any `json:"limits,omitempty"`
+	Telemetry map[string]any `json:"telemetry,omitempty"`
 }
 
 // newGatewayConfig returns a configuration without upstreams.
@@ -75,31 +75,30 @@ func (c *gatewayConfig) addCommand(name string) (tool string, err error) {
 	return name + "__" + toolName, nil
 }
 
-// addKeys makes n API keys in as many principals. Principal i is in group i
-// modulo groups.
-func (c *gatewayConfig) addKeys(n, groups int) (keys []string) {
+// addKeys makes n API keys of as many principals in one group.
+func (c *gatewayConfig) addKeys(n int) (keys []string) {
 	var entries []any
 	for i := range n {
 		key := fmt.Sprintf("bench-key-%032d", i)
 		digest := sha256.Sum256([]byte(key))
 		keys = append(keys, key)
-		entries = append(entries, map[string]any{"id": fmt.Sprintf("p%d", i), "sha256": hex.EncodeToString(digest[:]), "groups": []string{group(i % groups)}})
+		entries = append(entries, map[string]any{"id": strconv.Itoa(i), "sha256": hex.EncodeToString(digest[:]), "groups": []string{group(0)}})
 	}
 	c.Auth = map[string]any{"mode": "api-key", "api_keys": entries}
 	return keys
 }
 
-func group(i int) string { return fmt.Sprintf("group-%d", i) }
+func group(i int) string { return fmt.Sprintf("group-%03d", i) }
 
-// addRules adds n rules with a condition on arguments, one in twenty about all
-// tools, each of the others about one that is not called. Another rule of each
-// group allows.
-func (c *gatewayConfig) addRules(n, groups int) {
+// addRules adds n rules with a condition on arguments. The first of them, as many
+// as applying says, are about all tools; each of the others is about a tool that
+// is not called. Another rule of each group allows.
+func (c *gatewayConfig) addRules(n, applying, groups int) {
 	var rules []any
 	for i := range n {
-		what := fmt.Sprintf("other%d__*", i)
-		if i%20 == 0 {
-			what = "*"
+		what := "*"
+		if i >= applying {
+			what = fmt.Sprintf("other%d__*", i)
 		}
 		rules = append(rules, map[string]any{
 			"name": fmt.Sprintf("rule-%d", i), "effect": "deny", "what": map[string]any{"tools": []string{what}},
@@ -112,6 +111,9 @@ func (c *gatewayConfig) addRules(n, groups int) {
 		})
 	}
 	c.Policy = map[string]any{"rules": rules}
+	if groups == 0 {
+		c.Policy["default"] = "allow"
+	}
 }
 
 // gateway is a running gateway.
@@ -124,11 +126,11 @@ type gateway struct {
 // startGateway starts the stage's binary with a configuration and waits until it
 // is ready.
 func (s *stage) startGateway(ctx context.Context, config *gatewayConfig) (*gateway, error) {
-	data, err := yaml.Marshal(config)
+	data, err := json.Marshal(config)
 	if err != nil {
 		return nil, err
 	}
-	file := s.newFile("gateway.yaml")
+	file := s.newFile("gateway.json")
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		return nil, err
 	}

@@ -34,11 +34,6 @@ func (p pages) start(ctx context.Context, s *stage) (measure, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Via == viaGateway && p.Gzip {
-		if err := tryOnce(ctx, p.opener(t)); err != nil {
-			return nil, fmt.Errorf("%w: %w", errNotServed, err)
-		}
-	}
 	l := s.load
 	l.Clients = 16
 	return func(ctx context.Context) (sample, error) { return l.run(ctx, pid, p.opener(t)) }, nil

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// openFiles is how many files this process and the gateway may need at a time.
-const openFiles = 16384
+// openFiles is how many files this process and the gateway may need at a time:
+// a connection for each of 10,000 idle streams, and others. -scale divides it.
+const openFiles = 11_000
 
 // options are the command line.
 type options struct {
@@ -26,6 +27,8 @@ type options struct {
 	Compare   string // binary to compare with
 	Nginx     bool
 	JSON      string // file for the report
+	Render    string // report that is written into the documentation
+	Profiles  string // folder for profiles
 	Strict    bool
 	Scale     int  // divides the counts of workloads with many streams, sessions or items
 	Role      role // set for a child
@@ -44,6 +47,8 @@ func parseOptions(args []string, output io.Writer) (options, error) {
 	f.StringVar(&o.Compare, "compare", "", "`file` with another binary of the gateway, which is measured in the same turns")
 	f.BoolVar(&o.Nginx, "nginx", true, "compare with nginx")
 	f.StringVar(&o.JSON, "json", "", "`file` for the outcome as JSON")
+	f.StringVar(&o.Render, "render", "", "write the outcome in this `file` into docs/performance.md, and measure nothing")
+	f.StringVar(&o.Profiles, "profiles", "", "`folder` for the files of the workload profile, in the format of pprof")
 	f.BoolVar(&o.Strict, "strict", false, "fail if a requirement is not met")
 	f.IntVar(&o.Scale, "scale", 1, "divide the numbers of streams, sessions, tools and so on by this `number`, for a first look")
 	f.StringVar(&roleJSON, "role", "", "serve in this `role` (the program starts itself with this flag)")
@@ -108,6 +113,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return 2
 	case o.Role.Kind != "":
 		err = serveRole(o.Role, stdin, stdout)
+	case o.Render != "":
+		err = render(o.Render, "docs")
 	default:
 		err = bench(ctx, o, stdout, stderr)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -71,7 +70,7 @@ func (h heldCalls) measure(ctx context.Context, s *stage) (figures sample, err e
 // whileHeld waits until all calls are in flight and memory has stopped growing,
 // returns the growth, and lets the upstream answer.
 func (h heldCalls) whileHeld(ctx context.Context, upstream *child, pid int, before int64) (grown int64, err error) {
-	control := strings.TrimSuffix(upstream.URL, "mcp") + "control"
+	control := upstream.control()
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	poll := time.NewTicker(20 * time.Millisecond)

@@ -124,6 +124,9 @@ func startRole(ctx context.Context, r role, log string) (*child, error) {
 	return c, nil
 }
 
+// control returns the URL at which an upstream takes orders.
+func (c *child) control() string { return strings.TrimSuffix(c.URL, "mcp") + "control" }
+
 // Close ends the process and waits for it.
 func (c *child) Close() error {
 	c.stdin.Close()
@@ -151,7 +154,7 @@ type shared struct {
 // forTurn returns a stage for the processes of one turn. The caller must call
 // Close.
 func (s *stage) forTurn() *stage {
-	return &stage{&shared{options: s.options, nginx: s.nginx, certs: s.certs, dir: s.newFile("turn"), upstreams: make(map[role]*child)}, s.binary}
+	return s.options.stage(s.newFile("turn"), s.nginx, s.binary, s.certs)
 }
 
 // owned makes the stage close c at its end, before everything that it owned

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ type report struct {
 	Turns     int               `json:"turns"`
 	Duration  string            `json:"duration"` // of one measurement of calls
 	Workloads []*outcome        `json:"workloads"`
+	Profiles  []profiled        `json:"profiles,omitempty"`
 }
 
 // outcome is the outcome of a workload.
@@ -125,10 +127,12 @@ func commit() string {
 
 // write stores the report as JSON.
 func (r *report) write(file string) error {
-	data, err := json.MarshalIndent(r, "", " ")
+	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
+	// A line for each workload and profile keeps differences readable.
+	data = bytes.ReplaceAll(data, []byte(`{"name":`), []byte("\n"+`{"name":`))
 	return os.WriteFile(file, append(data, '\n'), 0o644)
 }
 
@@ -159,9 +163,7 @@ func (o *outcome) print(w io.Writer) error {
 	for _, note := range o.Notes {
 		fmt.Fprintf(w, "note: %s\n", note)
 	}
-	shown := slices.DeleteFunc(slices.Clone(figuresShown), func(m metric) bool {
-		return !slices.ContainsFunc(o.Paths, func(p pathOutcome) bool { _, ok := p.Figures[m]; return ok })
-	})
+	shown := o.shown()
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprint(tw, "path\t")
 	for _, m := range shown {
@@ -187,6 +189,13 @@ func (o *outcome) print(w io.Writer) error {
 		fmt.Fprintf(tw, "  %s\t%.2f\t%.2f to %.2f\t%s\t%s\n", r.Name, r.Median, r.Min, r.Max, r.Want, r.verdict())
 	}
 	return tw.Flush()
+}
+
+// shown returns the metrics that a path of the workload has.
+func (o *outcome) shown() []metric {
+	return slices.DeleteFunc(slices.Clone(figuresShown), func(m metric) bool {
+		return !slices.ContainsFunc(o.Paths, func(p pathOutcome) bool { _, ok := p.Figures[m]; return ok })
+	})
 }
 
 // verdict says whether the requirement is met, "" if there is none.

@@ -15,12 +15,11 @@ import (
 
 // The kinds of roles in which the program starts itself.
 const (
-	roleUpstream  = "upstream"
-	roleReverse   = "reverse"
-	roleTyped     = "typed"
-	roleFiles     = "files"
-	roleBroadcast = "broadcast"
-	roleStdio     = "stdio"
+	roleUpstream = "upstream"
+	roleReverse  = "reverse"
+	roleTyped    = "typed"
+	roleFiles    = "files"
+	roleStdio    = "stdio"
 )
 
 // role is what a child of this program serves. It travels as JSON in -role.
@@ -80,8 +79,6 @@ func roleHandler(ctx context.Context, r role) (handler http.Handler, close func(
 	switch r.Kind {
 	case roleUpstream:
 		return newRawUpstream(r), nothing, nil
-	case roleBroadcast:
-		return &broadcast{}, nothing, nil
 	case roleFiles:
 		if info, err := os.Stat(r.Dir); err != nil || !info.IsDir() {
 			return nil, nil, fmt.Errorf("dir %q is not a folder", r.Dir)

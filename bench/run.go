@@ -16,7 +16,7 @@ const beforeSuffix = " before"
 // runAll measures the chosen workloads. It prints each as it ends. A failure of
 // one does not keep the others from running; it is part of the error.
 func runAll(ctx context.Context, o options, stdout, stderr io.Writer) (r *report, err error) {
-	if err := raiseFileLimit(openFiles); err != nil {
+	if err := raiseFileLimit(uint64(openFiles/o.Scale + 1000)); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "mcpgateway-bench-")
@@ -44,12 +44,18 @@ func runAll(ctx context.Context, o options, stdout, stderr io.Writer) (r *report
 	fmt.Fprintf(stdout, "%s, %d CPUs, %s, commit %s; medians of %d turns\n", r.Machine, r.CPUs, r.Versions["go"], r.Commit, o.Turns)
 	var failures []error
 	for _, w := range o.Workloads {
-		out := &outcome{Name: w.Name, About: w.About, samples: make(map[string][]sample)}
-		workloadDir, err := os.MkdirTemp(dir, w.Name+"-")
-		if err != nil {
-			return nil, err
+		if w.Name == profileWorkload {
+			s := o.stage(filepath.Join(dir, w.Name), nginx, binary, certs)
+			fmt.Fprintf(stderr, "%s\n", w.Name)
+			r.Profiles, err = s.profile(ctx)
+			if err := errors.Join(err, s.Close()); err != nil {
+				s.printLogs(stderr)
+				failures = append(failures, fmt.Errorf("%s: %w", w.Name, err))
+			}
+			continue
 		}
-		s := &stage{&shared{options: o, nginx: nginx, certs: certs, dir: workloadDir, upstreams: make(map[role]*child)}, binary}
+		out := &outcome{Name: w.Name, About: w.About, samples: make(map[string][]sample)}
+		s := o.stage(filepath.Join(dir, w.Name), nginx, binary, certs)
 		w = s.adapt(w)
 		if err := errors.Join(s.measure(ctx, w, out, stderr), s.Close()); err != nil {
 			s.printLogs(stderr)
@@ -66,6 +72,11 @@ func runAll(ctx context.Context, o options, stdout, stderr io.Writer) (r *report
 		}
 	}
 	return r, errors.Join(failures...)
+}
+
+// stage returns the stage of a workload.
+func (o options) stage(dir, nginx, binary string, certs *certificates) *stage {
+	return &stage{&shared{options: o, nginx: nginx, certs: certs, dir: dir, upstreams: make(map[role]*child)}, binary}
 }
 
 // adapt leaves out the paths via nginx if there is none, and adds the paths of

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,7 +24,7 @@ func TestWorkloads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := workloads(500)
+	all := slices.DeleteFunc(workloads(500), func(w workload) bool { return w.Name == profileWorkload })
 	if len(r.Workloads) != len(all) {
 		t.Fatalf("%d workloads, want %d", len(r.Workloads), len(all))
 	}
@@ -35,6 +36,14 @@ func TestWorkloads(t *testing.T) {
 			if x.Median <= 0 && x.Metric != ofSize && x.Metric != each { // a small gateway may grow by nothing
 				t.Errorf("%s: %s is %v", o.Name, x.Name, x.Median)
 			}
+		}
+	}
+	if len(r.Profiles) != 2 {
+		t.Fatalf("%d profiles, want 2", len(r.Profiles))
+	}
+	for _, p := range r.Profiles {
+		if p.Calls == 0 || len(p.Flame.Calls) == 0 || len(p.Sites) == 0 {
+			t.Errorf("profile %s: %d calls, %d frames, %d sites", p.Name, p.Calls, len(p.Flame.Calls), len(p.Sites))
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), "mcpgateway-bench-*"))

@@ -28,6 +28,7 @@ func workloads(scale int) []workload {
 		listWorkload(10_000/scale, false), listWorkload(10_000/scale, true),
 		idleWorkload(10_000/scale), updateWorkload(5000/scale), sessionWorkload(), startWorkload(max(2, 20/scale)),
 		growthWorkload(scale), memoryWorkload(max(2, 32/scale)),
+		workload{Name: profileWorkload},
 	)
 }
 
@@ -43,7 +44,7 @@ func mainWorkload() workload {
 	const size = 1 << 10
 	return workload{
 		Name:  "json-1k",
-		About: "16 legacy clients call a tool whose result has 1 KiB of text. On the path \"full\" the gateway checks API keys, judges each call by 200 rules with a condition, and writes an audit.",
+		About: "16 legacy clients call a tool whose result has 1 KiB of text. On the path \"full\" the gateway checks API keys, has 200 rules with a condition, of which ten apply to each call, and writes an audit.",
 		Paths: []path{
 			calls{Via: viaDirect, Size: size}.path(viaDirect),
 			calls{Via: viaReverse, Size: size}.path(viaReverse),

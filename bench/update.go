@@ -5,77 +5,71 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// updateWorkload sends one update of a resource to many subscribers.
+// updateWorkload sends updates of a resource to many subscribers. Each turn starts
+// the processes again.
 func updateWorkload(n int) workload {
 	const legacy, modern, bare = "gateway", "gateway, modern", "bare writes"
-	return workload{
+	w := workload{
 		Name:  "update",
-		About: fmt.Sprintf("%d clients subscribe to a resource of an upstream. The figure is the time from its update to the arrival at the last client. On the path \"bare writes\" a server writes the event to %d open responses.", n, n),
-		Paths: []path{
-			{Name: bare, Start: func(ctx context.Context, s *stage) (measure, error) {
-				server, err := s.role(ctx, role{Kind: roleBroadcast})
-				if err != nil {
-					return nil, err
-				}
-				return s.updates(ctx, &target{URL: server.URL}, server.URL, n)
-			}},
-			{Name: legacy, Via: viaGateway, Metrics: []metric{toLast}, Start: updates{Era: eraLegacy, N: n}.start},
-			{Name: modern, Via: viaGateway, Metrics: []metric{toLast}, Start: updates{Era: eraModern, N: n}.start},
-		},
+		About: fmt.Sprintf("%d clients subscribe to a resource of an upstream. The figure is the median time from its update to the arrival at the last client, of ten updates. On the path \"bare writes\" a server writes the event to %d open responses.", n, n),
 		Ratios: []ratio{
 			{Metric: toLast, Of: legacy, To: bare, AtMost: 1.5, Requirement: 4},
 			{Metric: toLast, Of: modern, To: bare, AtMost: 1.5, Requirement: 4},
 		},
 	}
-}
-
-// updates describes a path on which clients of an era subscribe at the gateway.
-type updates struct {
-	Era string
-	N   int
-}
-
-func (u updates) start(ctx context.Context, s *stage) (measure, error) {
-	upstream, err := s.role(ctx, role{Kind: roleUpstream, Updates: true, Era: u.Era})
-	if err != nil {
-		return nil, err
-	}
-	config := newGatewayConfig(s.newFile("gateway"))
-	config.addUpstream(gatewayUpstream, upstream.URL, eraLegacy)
-	config.Limits = roomFor(u.N)
-	g, err := s.startGateway(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	return s.updates(ctx, &target{URL: g.URL, Era: u.Era}, strings.TrimSuffix(upstream.URL, "mcp")+"control", u.N)
-}
-
-// updates opens n subscribed streams and returns the measurement of the time until
-// all of them have an update, which a POST to trigger causes.
-func (s *stage) updates(ctx context.Context, t *target, trigger string, n int) (measure, error) {
-	all, err := s.openStreams(ctx, t, n, gatewayUpstream+"+"+resourceURI)
-	if err != nil {
-		return nil, err
-	}
-	number := 0
-	return func(ctx context.Context) (sample, error) {
-		var times []time.Duration
-		for range 10 {
-			number++
-			took, err := all.awaitUpdate(ctx, trigger, fmt.Sprintf("update-%d", number))
-			if err != nil {
-				return nil, err
-			}
-			times = append(times, took)
+	for name, era := range map[string]string{bare: "", legacy: eraLegacy, modern: eraModern} {
+		p := path{Name: name, Metrics: []metric{toLast}, Start: func(_ context.Context, s *stage) (measure, error) {
+			return func(ctx context.Context) (sample, error) { return updates(ctx, s, era, n) }, nil
+		}}
+		if era != "" {
+			p.Via = viaGateway
 		}
-		return sample{toLast: milliseconds(median(times))}, nil
-	}, nil
+		w.Paths = append(w.Paths, p)
+	}
+	slices.SortFunc(w.Paths, func(a, b path) int { return strings.Compare(a.Name, b.Name) })
+	return w
+}
+
+// updates subscribes n clients of an era to a resource, and measures its updates.
+// Without an era they read bare writes.
+func updates(ctx context.Context, s *stage, era string, n int) (figures sample, err error) {
+	turn := s.forTurn()
+	defer func() { err = errors.Join(err, turn.Close()) }()
+	upstream, err := turn.role(ctx, role{Kind: roleUpstream, Updates: true})
+	if err != nil {
+		return nil, err
+	}
+	t := &target{URL: upstream.URL, Era: era}
+	if era != "" {
+		config := newGatewayConfig(turn.newFile("gateway"))
+		config.addUpstream(gatewayUpstream, upstream.URL, eraLegacy)
+		config.Limits = roomFor(n)
+		g, err := turn.startGateway(ctx, config)
+		if err != nil {
+			return nil, err
+		}
+		t.URL = g.URL
+	}
+	all, err := turn.openStreams(ctx, t, n, gatewayUpstream+"+"+resourceURI)
+	if err != nil {
+		return nil, err
+	}
+	var times []time.Duration
+	for i := range 10 {
+		took, err := all.awaitUpdate(ctx, upstream.control(), fmt.Sprintf("update-%d", i))
+		if err != nil {
+			return nil, err
+		}
+		times = append(times, took)
+	}
+	return sample{toLast: milliseconds(median(times))}, nil
 }
 
 // awaitUpdate triggers the update with a name and returns the time until it is in
