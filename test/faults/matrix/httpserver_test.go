@@ -179,19 +179,13 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 
 // post answers one message of the gateway.
 func (w *web) post(rw http.ResponseWriter, r *http.Request, m raw.Message) {
-	kind := ""
-	at := momentOf(m)
-	if at != "" && m.Member("id") != "" {
-		kind = w.fault(at)
-	} else if m.Member("id") != "" && m.Method() != "subscriptions/listen" {
-		kind = w.fault(atIdle) // a ping
-	}
+	kind := w.faultOf(m)
 	if m.Method() == "notifications/initialized" || m.Method() == "server/discover" && kind == "" {
 		if w.greet() {
 			rw.Header().Set("Connection", "close")
 		}
 	}
-	if at != atStream && w.refuse(rw, r, kind) {
+	if !streams(m) && w.refuse(rw, r, kind) {
 		return
 	}
 	session, known := w.session(r)
@@ -210,7 +204,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request, m raw.Message) {
 		rw.Header().Set("Content-Length", "0")
 		rw.WriteHeader(http.StatusAccepted)
 		rw.(http.Flusher).Flush() // the message was taken, whatever happens to the stream
-		if at == atStream && kind == resets {
+		if streams(m) && kind == resets {
 			session.write(session.frame(progress(m, 1)) + session.frame(progress(m, 2)))
 			session.reset()
 			return
@@ -219,18 +213,18 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request, m raw.Message) {
 		defer session.mu.Unlock()
 		w.send(kind, m, session)
 	default:
-		w.answer(rw, m, at, kind)
+		w.answer(rw, m, kind)
 	}
 }
 
 // answer answers a request over streamable HTTP.
-func (w *web) answer(rw http.ResponseWriter, m raw.Message, at, kind string) {
+func (w *web) answer(rw http.ResponseWriter, m raw.Message, kind string) {
 	if m.Method() == "initialize" {
 		rw.Header().Set("Mcp-Session-Id", w.newSession(nil))
 	}
-	o := &body{w: rw, sse: at == atStream || kind == half || kind == twice || kind == noAnswer, over: make(chan struct{})}
+	o := &body{w: rw, sse: streams(m) || kind == half || kind == twice || kind == noAnswer, over: make(chan struct{})}
 	o.begin()
-	if at == atStream && kind == resets {
+	if streams(m) && kind == resets {
 		o.write(o.frame(progress(m, 1)) + o.frame(progress(m, 2)))
 		o.reset()
 		return

@@ -19,9 +19,10 @@ const (
 	atCall    = "call"    // before a call is answered
 	atStream  = "stream"  // after two events of a call
 	atIdle    = "idle"    // while nothing is asked
+	atRepeat  = "repeat"  // before each of many calls, until the circuit breaker is open
 )
 
-var moments = []string{atConnect, atList, atCall, atStream, atIdle}
+var moments = []string{atConnect, atList, atCall, atStream, atIdle, atRepeat}
 
 // The faults of upstreams.
 const (
@@ -90,6 +91,10 @@ func (c cell) String() string { return c.kind + "/" + c.transport + "/" + c.mome
 func (c cell) impossible() string {
 	pipe := "a pipe has neither a connection nor a status"
 	switch {
+	case c.moment == atRepeat && !slices.Contains([]string{hangs, refuses, resets, status500, status503, html, half, noAnswer, exitLoop, dns}, c.kind):
+		return "one fault of each sort opens the circuit breaker"
+	case c.moment == atRepeat && c.transport == sse && c.kind == html:
+		return "its pings are answered on the stream: the breaker stays closed"
 	case c.transport == stdio && !slices.Contains([]string{hangs, drips, half, wrongID, twice, noAnswer, huge, garbage, exits, exitLoop}, c.kind):
 		return pipe
 	case c.transport == modern && slices.Contains([]string{forgets400, forgets404}, c.kind):

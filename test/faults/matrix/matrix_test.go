@@ -3,6 +3,7 @@ package matrix
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -78,7 +79,7 @@ func (r *run) all(t *testing.T) {
 	r.callAll(t)
 	all := observe.Settled(t, r.g.Gateway)
 
-	for _, moment := range []string{atCall, atStream, atIdle} {
+	for _, moment := range []string{atCall, atStream, atIdle, atRepeat} {
 		r.begin(t, moment)
 		r.check(t, moment, r.failedCall)
 		r.awaitAll(t)
@@ -157,12 +158,42 @@ func (r *run) failedCall(t *testing.T, ctx context.Context, c cell) outcome {
 		s.set(t, "")
 	}
 	text := fmt.Sprint("call of ", c.kind)
+	if c.moment == atRepeat {
+		return outcome{call: r.untilRefused(t, ctx, s, text)}
+	}
 	answer, err := work(ctx, r.client, s.Name, text, c.moment == atStream)
+	if c.moment == atIdle && waitedForOld(answer) {
+		answer, err = work(ctx, r.client, s.Name, text, false)
+	}
 	if events := len(answer.Before); c.moment == atStream && events != 2 {
 		t.Errorf("%d events before the answer, want 2", events)
 	}
 	return outcome{call: outcomeOf(answer, err, s.Name, text)}
 }
+
+// untilRefused calls until the circuit breaker is open, and returns what clients get then.
+func (r *run) untilRefused(t *testing.T, ctx context.Context, s *server, text string) string {
+	for n := 1; ; n++ {
+		answer, err := work(ctx, r.client, s.Name, text, false)
+		got := outcomeOf(answer, err, s.Name, text)
+		if waits := retryAfter.FindString(got); waits != "" {
+			if n <= failures {
+				t.Errorf("call %d was refused, want %d failures first", n, failures)
+			}
+			return failedCalls.ReplaceAllString(strings.Replace(got, waits, " after breaker.open", 1), "breaker.failures failed calls")
+		}
+		if n == 5*failures {
+			t.Errorf("call %d: the circuit breaker is still closed", n)
+			return got
+		}
+	}
+}
+
+// retryAfter and failedCalls are the parts of an outcome that depend on time: a call may fail while the gateway waits for a ping.
+var (
+	retryAfter  = regexp.MustCompile(` after [1-5] s`)
+	failedCalls = regexp.MustCompile(`[0-9]+ failed calls`)
+)
 
 // awaitIdle waits until a fault has had its effect on a gateway that asks nothing.
 func (r *run) awaitIdle(t *testing.T, c cell) {
@@ -194,19 +225,28 @@ func (r *run) restarts(c cell) (float64, error) {
 	return observe.Metric(r.g.Gateway, fmt.Sprintf("mcp_gateway_upstream_restarts_total{upstream=%q}", r.server(c).Name))
 }
 
-// recover ends the fault. The next call is answered; a start that failed is repeated first.
+// recover ends the fault. The next call is answered; a start that failed is repeated first, and an open circuit breaker lets the next call through later.
 func (r *run) recover(t *testing.T, ctx context.Context, c cell) {
 	s := r.server(c)
 	s.set(t, "")
 	call := func() error {
 		answer, err := work(ctx, r.client, s.Name, "after the fault", true)
+		if waitedForOld(answer) {
+			answer, err = work(ctx, r.client, s.Name, "after the fault", true)
+		}
 		return checkAnswer(answer, err, "after the fault")
 	}
-	if c.moment == atConnect || c.moment == atList {
-		polltest.UntilNil(t, "the upstream starts", call)
+	if c.moment == atConnect || c.moment == atList || c.moment == atRepeat {
+		polltest.UntilNil(t, "the upstream is back", call)
 	} else if err := call(); err != nil {
 		t.Errorf("the first call after the fault: %v", err)
 	}
+}
+
+// waitedForOld reports whether a call may have waited for an attempt to connect that began before the end of the fault: its error is retryable.
+func waitedForOld(answer raw.Answer) bool {
+	fault := answer.Response.Fault()
+	return fault != nil && strings.Contains(string(fault.Data), `"retryable":true`)
 }
 
 // callAll calls every upstream, each of which may open a session for the client.

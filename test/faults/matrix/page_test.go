@@ -19,6 +19,7 @@ const (
 var sections = map[string]func(cells map[string]string) string{
 	"start":      func(cells map[string]string) string { return table(cells, startRow, atConnect, atList) },
 	"call":       func(cells map[string]string) string { return table(cells, callRow, atCall, atStream) },
+	"repeat":     func(cells map[string]string) string { return table(cells, callRow, atRepeat) },
 	"impossible": func(map[string]string) string { return impossibleCells() },
 	"clients":    func(map[string]string) string { return clientTable() },
 }
@@ -172,6 +173,8 @@ func callRow(outcome string) string {
 	_, rest, _ := strings.Cut(outcome, ", ")
 	retry, reason, _ := strings.Cut(rest, ": ")
 	switch later, waits := strings.CutPrefix(retry, "retryable after "); {
+	case later == "breaker.open":
+		retry = "**retryable**, with `retryAfter`"
 	case waits:
 		retry = "**retryable**, `retryAfter` " + strings.TrimSuffix(later, " s")
 	case retry == "retryable":
@@ -182,7 +185,8 @@ func callRow(outcome string) string {
 
 // quoteReason replaces the limits of the tests by the keys that set them.
 func quoteReason(reason string) string {
-	return "*" + strings.NewReplacer(callTimeout, "`timeout`", fmt.Sprint(maxMessage, " bytes"), "`limits.max_message`").Replace(reason) + "*"
+	return "*" + strings.NewReplacer(callTimeout, "`timeout`", fmt.Sprint(maxMessage, " bytes"), "`limits.max_message`",
+		"breaker.failures", "`breaker.failures`").Replace(reason) + "*"
 }
 
 // impossibleCells lists the cells that cannot exist, by reason.

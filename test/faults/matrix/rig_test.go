@@ -28,11 +28,12 @@ const (
 	// within bounds every wait.
 	within = 2 * time.Minute
 	// callTimeout is the timeout of upstreams with faults. Calls that are answered must be answered within it, also on a busy machine.
-	callTimeout = "3s"
-	// startupWait is the startup_wait of the gateway. It is much shorter than callTimeout, so that a call that waits for a hanging handshake gives
-	// up before the handshake does.
-	startupWait = "1s"
+	callTimeout = "4s"
+	// startupWait is the startup_wait of the gateway: calls wait for a connection until their own timeout.
+	startupWait = "5s"
 	maxMessage  = 1 << 20
+	// failures is breaker.failures. No cell but those of atRepeat has as many failed calls in a row.
+	failures = 3
 )
 
 // fleet are the servers of all transports.
@@ -46,13 +47,13 @@ type fleet struct {
 type server struct {
 	spec
 	config rig.Config
-	t      *testing.T       // of the whole matrix: a process that is started for a cell outlives it
+	t      testing.TB       // of the whole matrix: a process that is started for a cell outlives it
 	own    *process.Options // of a server over HTTP in a process of its own
 	proc   *process.Process
 }
 
 // startFleet starts the servers over HTTP, and prepares those that the gateway starts.
-func startFleet(t *testing.T) *fleet {
+func startFleet(t testing.TB) *fleet {
 	f := &fleet{certificates: certificates(t), servers: map[cell]*server{}, bystanders: map[string]*server{}}
 	var shared []*server
 	for _, transport := range transports {
@@ -90,7 +91,7 @@ func possible(kind, transport string) bool {
 	return false
 }
 
-func newServer(t *testing.T, f *fleet, kind, transport string) *server {
+func newServer(t testing.TB, f *fleet, kind, transport string) *server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fault") // the path of a socket must be short
 	if err != nil {
@@ -102,6 +103,7 @@ func newServer(t *testing.T, f *fleet, kind, transport string) *server {
 	s.config = rig.Config{}
 	if kind != "bystander" {
 		s.config["timeout"] = callTimeout
+		s.config["breaker"] = rig.Config{"failures": failures, "open": "5s"}
 	}
 	if transport == stdio {
 		o := serving(t, s)
@@ -129,7 +131,7 @@ func newServer(t *testing.T, f *fleet, kind, transport string) *server {
 }
 
 // serving returns the process that serves these servers.
-func serving(t *testing.T, servers ...*server) *process.Options {
+func serving(t testing.TB, servers ...*server) *process.Options {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -155,7 +157,7 @@ func (s *server) start() {
 	waitServing(s.t, s.proc)
 }
 
-func waitServing(t *testing.T, p *process.Process) {
+func waitServing(t testing.TB, p *process.Process) {
 	t.Helper()
 	p.WaitReady(t, func() error {
 		if !strings.Contains(p.Output(), "serving\n") {
@@ -166,7 +168,7 @@ func waitServing(t *testing.T, p *process.Process) {
 }
 
 // keep writes the fault for the next process of the server.
-func (s *server) keep(t *testing.T, fault string) {
+func (s *server) keep(t testing.TB, fault string) {
 	t.Helper()
 	next := filepath.Join(s.Dir, "next")
 	if err := os.WriteFile(next, []byte(fault), 0o600); err != nil {
@@ -178,7 +180,7 @@ func (s *server) keep(t *testing.T, fault string) {
 }
 
 // set begins a fault, or with "" ends it. A process that does not run now finds the fault when it starts.
-func (s *server) set(t *testing.T, fault string) {
+func (s *server) set(t testing.TB, fault string) {
 	t.Helper()
 	s.keep(t, fault)
 	if s.own != nil {
@@ -237,7 +239,7 @@ type gateway struct {
 }
 
 // startGateway starts a gateway with these upstreams alone, and with more keys.
-func startGateway(t *testing.T, f *fleet, alone rig.Upstreams, more rig.Config) *gateway {
+func startGateway(t testing.TB, f *fleet, alone rig.Upstreams, more rig.Config) *gateway {
 	t.Helper()
 	listen, admin := netns.Addr(), netns.Addr()
 	g := &gateway{
@@ -269,7 +271,7 @@ func startGateway(t *testing.T, f *fleet, alone rig.Upstreams, more rig.Config) 
 	return g
 }
 
-func (g *gateway) write(t *testing.T, more rig.Upstreams) {
+func (g *gateway) write(t testing.TB, more rig.Upstreams) {
 	t.Helper()
 	upstreams := maps.Clone(g.alone)
 	maps.Copy(upstreams, more)

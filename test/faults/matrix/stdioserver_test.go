@@ -35,12 +35,7 @@ func (u *upstream) pipe() error {
 		if err != nil || m.Member("id") == "" || m.Method() == "" {
 			continue
 		}
-		kind := ""
-		if at := momentOf(m); at != "" {
-			kind = u.fault(at)
-		} else if u.fault(atIdle) == hangs {
-			kind = hangs
-		}
+		kind := u.faultOf(m)
 		answer := func() {
 			out.mu.Lock()
 			defer out.mu.Unlock()

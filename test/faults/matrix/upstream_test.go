@@ -151,18 +151,22 @@ func (u *upstream) greet() bool {
 	return breaks
 }
 
-// momentOf returns the moment that a message of the gateway belongs to, "" if it belongs to none.
-func momentOf(m raw.Message) string {
+// faultOf returns the fault that a request of the gateway meets, "" for none.
+func (u *upstream) faultOf(m raw.Message) string {
 	switch m.Method() {
-	case "initialize", "server/discover":
-		return atConnect
+	case "initialize":
+		return u.fault(atConnect)
+	case "server/discover":
+		return u.fault(atConnect, atRepeat) // in the place of a ping
+	case "ping":
+		return u.fault(atIdle, atRepeat)
 	case "tools/list":
-		return atList
+		return u.fault(atList)
 	case "tools/call":
 		if streams(m) {
-			return atStream
+			return u.fault(atStream)
 		}
-		return atCall
+		return u.fault(atCall, atRepeat)
 	}
 	return ""
 }
@@ -184,8 +188,8 @@ func paramsOf(m raw.Message) params {
 	return p
 }
 
-// streams reports whether a call wants events before its answer.
-func streams(m raw.Message) bool { return paramsOf(m).Arguments.Stream }
+// streams reports whether a request is a call that wants events before its answer.
+func streams(m raw.Message) bool { return m.Method() == "tools/call" && paramsOf(m).Arguments.Stream }
 
 // answerTo returns the right answer to a request.
 func answerTo(m raw.Message) string {
@@ -229,7 +233,7 @@ type output interface {
 
 // send answers a request: two events if it wants them, then its answer with the fault.
 func (u *upstream) send(kind string, m raw.Message, o output) {
-	if m.Method() == "tools/call" && streams(m) {
+	if streams(m) {
 		o.write(o.frame(progress(m, 1)) + o.frame(progress(m, 2)))
 	}
 	u.sendFaulty(kind, m.Member("id"), answerTo(m), o)
