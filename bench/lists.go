@@ -19,7 +19,7 @@ const pageFile = "page.json" // the page of a list as a file
 // pages describes a path on which clients fetch the first page of the tools of an
 // upstream, or the same bytes from a server of files.
 type pages struct {
-	Via   string // viaGateway, viaNginx or pathFiles
+	Via   string // viaGateway or pathFiles
 	Tools int
 	Gzip  bool
 }
@@ -70,20 +70,19 @@ func (p pages) serve(ctx context.Context, s *stage) (pid int, t *target, err err
 // savePage stores a page that the gateway serves in a new folder, plain and
 // compressed.
 func savePage(ctx context.Context, t *target, dir string) error {
-	open, err := pages{Via: viaGateway}.opener(t)(ctx, 0)
+	c, err := pages{Via: viaGateway}.open(ctx, t, 0)
 	if err != nil {
 		return err
 	}
-	defer open.close()
-	if err := open.call(); err != nil {
+	defer c.close()
+	if err := c.call(); err != nil {
 		return err
 	}
-	page := open.(*pageClient).plain
 	var compressed bytes.Buffer
 	w := gzip.NewWriter(&compressed)
-	w.Write(page)
+	w.Write(c.plain)
 	return errors.Join(w.Close(), os.Mkdir(dir, 0o700),
-		os.WriteFile(filepath.Join(dir, pageFile), page, 0o600),
+		os.WriteFile(filepath.Join(dir, pageFile), c.plain, 0o600),
 		os.WriteFile(filepath.Join(dir, pageFile+".gz"), compressed.Bytes(), 0o600))
 }
 
@@ -91,41 +90,50 @@ func savePage(ctx context.Context, t *target, dir string) error {
 // that all answers are equal.
 type pageClient struct {
 	*connection
-	request    []byte
-	gzip       bool
-	body       []byte // the last answer that was decoded
-	plain      []byte // the same, not compressed
-	fromServer bool   // of files: GET, without a session
+	request  []byte
+	gzip     bool
+	previous []byte // the last answer that was decoded
+	plain    []byte // the same, not compressed
 }
 
+// opener returns the opener of clients of a target.
 func (p pages) opener(t *target) opener {
 	return func(ctx context.Context, number int) (caller, error) {
-		conn, err := connect(ctx, t, number, 1<<16)
+		c, err := p.open(ctx, t, number)
 		if err != nil {
 			return nil, err
 		}
-		c := &pageClient{connection: conn, gzip: p.Gzip, fromServer: p.Via != viaGateway}
-		if p.Gzip {
-			c.head += "Accept-Encoding: gzip\r\n"
-		}
-		if c.fromServer {
-			c.request = []byte("GET" + strings.TrimPrefix(c.head, "POST") + "\r\n")
-			return c, nil
-		}
-		if err := c.openSession(); err != nil {
-			c.close()
-			return nil, err
-		}
-		c.request = c.post(`{"jsonrpc":"2.0","id":7,"method":"tools/list"}`)
 		return c, nil
 	}
+}
+
+// open opens a client: of a gateway with a session, of a server of files without.
+func (p pages) open(ctx context.Context, t *target, number int) (*pageClient, error) {
+	conn, err := connect(ctx, t, number, 1<<16)
+	if err != nil {
+		return nil, err
+	}
+	c := &pageClient{connection: conn, gzip: p.Gzip}
+	if p.Gzip {
+		c.head += "Accept-Encoding: gzip\r\n"
+	}
+	if p.Via != viaGateway {
+		c.request = []byte("GET" + strings.TrimPrefix(c.head, "POST") + "\r\n")
+		return c, nil
+	}
+	if err := c.openSession(); err != nil {
+		c.close()
+		return nil, err
+	}
+	c.request = c.post(`{"jsonrpc":"2.0","id":7,"method":"tools/list"}`)
+	return c, nil
 }
 
 // call fetches the page. An answer that differs from the previous one is decoded
 // and checked.
 func (c *pageClient) call() error {
 	body, header, err := c.exchange(c.request, http.StatusOK)
-	if err != nil || c.body != nil && bytes.Equal(body, c.body) {
+	if err != nil || c.previous != nil && bytes.Equal(body, c.previous) {
 		return err
 	}
 	plain := body
@@ -153,7 +161,7 @@ func (c *pageClient) call() error {
 	if err := json.Unmarshal(plain, &page); err != nil || page.ID != 7 || len(page.Result.Tools) < 2 {
 		return fmt.Errorf("wrong page: id %d, %d tools, %v: %.200s", page.ID, len(page.Result.Tools), err, plain)
 	}
-	c.body, c.plain = bytes.Clone(body), bytes.Clone(plain)
+	c.previous, c.plain = bytes.Clone(body), bytes.Clone(plain)
 	return nil
 }
 

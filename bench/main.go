@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -26,9 +27,10 @@ type options struct {
 	Gateway   string // binary; built from source if empty
 	Compare   string // binary to compare with
 	Nginx     bool
-	JSON      string // file for the report
-	Render    string // report that is written into the documentation
-	Profiles  string // folder for profiles
+	JSON      string   // file for the report
+	Render    string   // report that is written into the documentation
+	Profiles  string   // folder for profiles
+	Only      []string // paths; empty means all
 	Strict    bool
 	Scale     int  // divides the counts of workloads with many streams, sessions or items
 	Role      role // set for a child
@@ -36,10 +38,11 @@ type options struct {
 
 func parseOptions(args []string, output io.Writer) (options, error) {
 	var o options
-	var names, roleJSON string
+	var names, only, roleJSON string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(output)
 	f.StringVar(&names, "workload", "all", "`names` of workloads, separated by commas")
+	f.StringVar(&only, "only", "", "`paths` of the workloads that are measured, separated by commas; default: all")
 	f.IntVar(&o.Turns, "turns", 5, "number of measurements of each path")
 	f.DurationVar(&o.load.Duration, "duration", time.Second, "counted part of a measurement of calls")
 	f.DurationVar(&o.load.Warmup, "warmup", 200*time.Millisecond, "part of a measurement before the counted part")
@@ -69,9 +72,14 @@ func parseOptions(args []string, output io.Writer) (options, error) {
 			return options{}, fmt.Errorf("-role: %w", err)
 		}
 	}
+	if only != "" {
+		o.Only = strings.Split(only, ",")
+	}
 	var err error
-	o.Workloads, err = choose(workloads(o.Scale), names)
-	return o, err
+	if o.Workloads, err = choose(workloads(o.Scale), names); err != nil {
+		return options{}, err
+	}
+	return o, checkPaths(o.Workloads, o.Only)
 }
 
 // choose returns the workloads with these names, separated by commas, in the
@@ -92,6 +100,22 @@ func choose(all []workload, names string) ([]workload, error) {
 		}
 	}
 	return chosen, nil
+}
+
+// checkPaths returns an error if no workload has one of the paths.
+func checkPaths(chosen []workload, paths []string) error {
+	known := make(map[string]bool)
+	for _, w := range chosen {
+		for _, p := range w.Paths {
+			known[p.Name] = true
+		}
+	}
+	for _, p := range paths {
+		if !known[p] {
+			return fmt.Errorf("-only: %q is none of %s", p, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		}
+	}
+	return nil
 }
 
 func main() {

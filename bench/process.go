@@ -145,10 +145,10 @@ type shared struct {
 	certs *certificates
 	dir   string // of the workload
 
-	mu        sync.Mutex
-	running   []io.Closer
-	upstreams map[role]*child
-	files     int // how many were named
+	mu      sync.Mutex
+	running []io.Closer
+	roles   map[role]*child // the running ones
+	files   int             // how many were named
 }
 
 // forTurn returns a stage for the processes of one turn. The caller must call
@@ -176,7 +176,7 @@ func (s *stage) newFile(suffix string) string {
 
 // role returns a process in a role. Paths with equal settings share it.
 func (s *stage) role(ctx context.Context, r role) (*child, error) {
-	if c := s.upstreams[r]; c != nil {
+	if c := s.roles[r]; c != nil {
 		return c, nil
 	}
 	c, err := startRole(ctx, r, s.newFile(r.Kind+".log"))
@@ -184,7 +184,7 @@ func (s *stage) role(ctx context.Context, r role) (*child, error) {
 		return nil, err
 	}
 	s.owned(c)
-	s.upstreams[r] = c
+	s.roles[r] = c
 	return c, nil
 }
 

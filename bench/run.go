@@ -76,15 +76,15 @@ func runAll(ctx context.Context, o options, stdout, stderr io.Writer) (r *report
 
 // stage returns the stage of a workload.
 func (o options) stage(dir, nginx, binary string, certs *certificates) *stage {
-	return &stage{&shared{options: o, nginx: nginx, certs: certs, dir: dir, upstreams: make(map[role]*child)}, binary}
+	return &stage{&shared{options: o, nginx: nginx, certs: certs, dir: dir, roles: make(map[role]*child)}, binary}
 }
 
-// adapt leaves out the paths via nginx if there is none, and adds the paths of
-// the binary to compare with.
+// adapt leaves out paths that are not wanted and, if there is no nginx, those via
+// nginx. It adds the paths of the binary to compare with.
 func (s *stage) adapt(w workload) workload {
 	var paths []path
 	for _, p := range w.Paths {
-		if p.Via == viaNginx && s.nginx == "" {
+		if p.Via == viaNginx && s.nginx == "" || len(s.Only) > 0 && !slices.Contains(s.Only, p.Name) {
 			continue
 		}
 		paths = append(paths, p)

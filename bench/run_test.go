@@ -98,6 +98,15 @@ func TestCompareBinaries(t *testing.T) {
 			t.Errorf("nginx ran:\n%s", report.String())
 		}
 	})
+	t.Run("one path", func(t *testing.T) {
+		var report, stderr strings.Builder
+		if code := run(t.Context(), append(small, "-only", viaReverse), nil, &report, &stderr); code != 0 {
+			t.Fatalf("exit status %d: %s", code, stderr.String())
+		}
+		if strings.Contains(report.String(), viaGateway) || !strings.Contains(report.String(), viaReverse) {
+			t.Errorf("paths other than reverse ran:\n%s", report.String())
+		}
+	})
 	t.Run("a gateway that fails", func(t *testing.T) {
 		broken := filepath.Join(t.TempDir(), "gateway")
 		if err := os.WriteFile(broken, []byte("#!/bin/sh\necho broken as told\nexit 1\n"), 0o700); err != nil {
@@ -130,6 +139,7 @@ func TestUsage(t *testing.T) {
 		want string
 	}{
 		{[]string{"-workload", "json-1k,warp"}, `bench: -workload: "warp" is none of all, json-1k, `},
+		{[]string{"-workload", "json-100b", "-only", "gateway,warp"}, "bench: -only: \"warp\" is none of gateway, nginx, reverse\n"},
 		{[]string{"-turns", "0"}, "bench: -turns must be between 1 and 1000\n"},
 		{[]string{"-duration", "1h"}, "bench: -duration and -warmup must be at most a minute, -duration more than 0\n"},
 		{[]string{"-scale", "0"}, "bench: -scale must be between 1 and 1000\n"},

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -24,16 +22,15 @@ func updateWorkload(n int) workload {
 			{Metric: toLast, Of: modern, To: bare, AtMost: 1.5, Requirement: 4},
 		},
 	}
-	for name, era := range map[string]string{bare: "", legacy: eraLegacy, modern: eraModern} {
-		p := path{Name: name, Metrics: []metric{toLast}, Start: func(_ context.Context, s *stage) (measure, error) {
-			return func(ctx context.Context) (sample, error) { return updates(ctx, s, era, n) }, nil
+	for _, p := range []struct{ name, era string }{{bare, ""}, {legacy, eraLegacy}, {modern, eraModern}} {
+		next := path{Name: p.name, Metrics: []metric{toLast}, Start: func(_ context.Context, s *stage) (measure, error) {
+			return func(ctx context.Context) (sample, error) { return updates(ctx, s, p.era, n) }, nil
 		}}
-		if era != "" {
-			p.Via = viaGateway
+		if p.era != "" {
+			next.Via = viaGateway
 		}
-		w.Paths = append(w.Paths, p)
+		w.Paths = append(w.Paths, next)
 	}
-	slices.SortFunc(w.Paths, func(a, b path) int { return strings.Compare(a.Name, b.Name) })
 	return w
 }
 
