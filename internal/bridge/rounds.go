@@ -22,8 +22,8 @@ const (
 
 // IsInputRequired reports whether a modern upstream's result asks for input. If the member
 // occurs twice, one such value is enough, because it is not known which one a client reads.
-func IsInputRequired(result wire.Raw) bool {
-	for m := range wire.ValueOf(result).Members() {
+func IsInputRequired(result wire.Value) bool {
+	for m := range result.Members() {
 		if m.Is("resultType") && m.Value.IsString("input_required") {
 			return true
 		}
@@ -44,7 +44,7 @@ type Do func(ctx context.Context, c *call.Call) (call.Result, error)
 func AnswerRounds(ctx context.Context, c *call.Call, first call.Result, do Do) (call.Result, error) {
 	res, wait := first, minRetryWait
 	for range maxRounds {
-		if !IsInputRequired(res.Raw) {
+		if !IsInputRequired(res.Value()) {
 			return res, nil
 		}
 		root := wire.ValueOf(res.Raw)
@@ -69,7 +69,7 @@ func AnswerRounds(ctx context.Context, c *call.Call, first call.Result, do Do) (
 			return call.Result{}, err
 		}
 	}
-	if IsInputRequired(res.Raw) {
+	if IsInputRequired(res.Value()) {
 		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream asked for input more than %d times", maxRounds)
 	}
 	return res, nil

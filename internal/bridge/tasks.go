@@ -38,7 +38,7 @@ func (t *Task) Ended() bool {
 // that the request asked for a task in the form of 2025-11-25; otherwise a member "task" of a
 // legacy result has another meaning.
 func CreatedTask(res call.Result, asked bool) (Task, bool) {
-	root := wire.ValueOf(res.Raw)
+	root := res.Value()
 	switch {
 	case res.Revision.Era() == wire.EraModern && isTask(root):
 		return readTask(root, wire.EraModern), true

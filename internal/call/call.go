@@ -59,6 +59,8 @@ type Result struct {
 	Revision wire.Revision
 	// Extra contains unknown members of the response's envelope, see wire.Message.
 	Extra string
+	// Long is about Raw as it was read, or nil.
+	Long *wire.Long
 	// Buffer is the memory that Raw was read into, or nil. Whoever has written the result
 	// may release it if no slice of it is used any more.
 	Buffer *wire.Buffer
@@ -66,6 +68,9 @@ type Result struct {
 	// every member that the revision of the client requires.
 	Page *Page
 }
+
+// Value returns the value of Raw.
+func (r *Result) Value() wire.Value { return r.Long.ValueOf(r.Raw) }
 
 // Page is what a kept page has in common with other answers. It is immutable.
 type Page struct {

@@ -177,7 +177,7 @@ func TestClashes(t *testing.T) {
 	if got := string(target.Entry.Raw); !strings.Contains(got, `"ui/resourceUri":"two+a:1"`) {
 		t.Errorf("the tool refers to %s", got)
 	}
-	if got := string(target.Part.Naming().Result(wire.MethodToolsCall, wire.Raw(`{"content":[{"type":"resource_link","uri":"a:1"}]}`), namespace.Asked{})); !strings.Contains(got, `"two+a:1"`) {
+	if got := string(target.Part.Naming().Result(wire.MethodToolsCall, wire.ValueOf(wire.Raw(`{"content":[{"type":"resource_link","uri":"a:1"}]}`)), namespace.Asked{})); !strings.Contains(got, `"two+a:1"`) {
 		t.Errorf("the result refers to %s", got)
 	}
 	// An item whose public name does not show the native name has it as a member.

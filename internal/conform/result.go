@@ -37,6 +37,8 @@ type ResultChecker struct {
 	// public. Parts that a repair moves have to be rewritten with it again.
 	Space *namespace.Naming
 	Asked namespace.Asked
+	// Long is about the result, or nil.
+	Long *wire.Long
 }
 
 // Verdict is the outcome of the check of one result.
@@ -72,7 +74,7 @@ func (s ResultChecker) rewritten(result wire.Raw) wire.Raw {
 	if s.Space == nil {
 		return result
 	}
-	return s.Space.Result(s.Method, result, s.Asked)
+	return s.Space.Result(s.Method, wire.ValueOf(result), s.Asked)
 }
 
 // rewrittenBlock returns a block, whose type was not known before, with public names.
@@ -81,7 +83,7 @@ func (s ResultChecker) rewrittenBlock(block wire.Raw) wire.Raw {
 		return block
 	}
 	result := append(append(wire.Raw(`{"content":[`), block...), `]}`...)
-	for el := range wire.ValueOf(s.Space.Result(wire.MethodToolsCall, result, s.Asked)).Get("content").Elements() {
+	for el := range wire.ValueOf(s.Space.Result(wire.MethodToolsCall, wire.ValueOf(result), s.Asked)).Get("content").Elements() {
 		return el.Raw()
 	}
 	return block
@@ -111,7 +113,7 @@ func isChecked(method string) bool {
 // Check checks a result, a valid JSON object with public names, and repairs or refuses it
 // as the mode says. It does not look at results that request input or name a task.
 func (s ResultChecker) Check(result wire.Raw) Verdict {
-	if s.Mode == Off || !isChecked(s.Method) || !isFinal(result) {
+	if s.Mode == Off || !isChecked(s.Method) || !isFinal(s.Long.ValueOf(result)) {
 		return Verdict{Result: result}
 	}
 	w := walks.Get().(*walk)
@@ -147,6 +149,9 @@ func (v Violation) isAdvice() bool {
 	return isDraft(v.Section)
 }
 
+// root returns the value of the result that is checked, or of one in its place.
+func (w *walk) root(result wire.Raw) wire.Value { return w.checker.Long.ValueOf(result) }
+
 func (w *walk) result(result wire.Raw) wire.Raw {
 	switch wire.MethodOf(w.checker.Method).Shape {
 	case wire.ShapePrompt:
@@ -162,8 +167,7 @@ func (w *walk) result(result wire.Raw) wire.Raw {
 
 // isFinal reports whether a result is the final one: neither a request for input nor a
 // task that will have the final result.
-func isFinal(result wire.Raw) bool {
-	root := wire.ValueOf(result)
+func isFinal(root wire.Value) bool {
 	kind := wire.Value{}
 	task := false
 	for m := range root.Members() {

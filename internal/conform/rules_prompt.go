@@ -30,7 +30,7 @@ func init() {
 
 // checkPrompt checks a prompt (GetPromptResult).
 func (w *walk) checkPrompt(result wire.Raw) wire.Raw {
-	root := wire.ValueOf(result)
+	root := w.root(result)
 	if at := root.Get("messages"); at.Kind() == '{' {
 		w.reportMember("messages", WrongType, secPrompt, true, "must be an array of messages, not an object")
 		e := wire.NewEdit(result)

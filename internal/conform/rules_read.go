@@ -30,7 +30,7 @@ func init() {
 
 // checkRead checks the contents of a resource (ReadResourceResult).
 func (w *walk) checkRead(result wire.Raw) wire.Raw {
-	root := wire.ValueOf(result)
+	root := w.root(result)
 	if at := root.Get("contents"); !at.Exists() || at.Kind() == 'n' {
 		if moved := w.movedContents(root); moved != nil {
 			return w.recheck(moved)

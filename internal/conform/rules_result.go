@@ -27,7 +27,7 @@ func emptyContent(*walk, wire.Value) (wire.Raw, string) {
 
 // checkToolResult checks the result of a tool (CallToolResult).
 func (w *walk) checkToolResult(result wire.Raw) wire.Raw {
-	root := wire.ValueOf(result)
+	root := w.root(result)
 	if !root.Get("content").Exists() && root.Get("toolResult").Exists() {
 		old := root.Get("toolResult")
 		// An unofficial form that is older than the first revision.
@@ -88,12 +88,12 @@ func contentOf(v wire.Value) wire.Raw {
 // checkStructuredContent checks structuredContent against the revision, the outputSchema and the text
 // beside it. It returns the repaired result.
 func (w *walk) checkStructuredContent(result wire.Raw) wire.Raw {
-	if w.checker.Output == nil && !content.MayContain(result, "Content") {
+	if w.checker.Output == nil && !w.root(result).MayContain("Content") {
 		return result
 	}
 	var at wire.Value
 	failed := false
-	for m := range wire.ValueOf(result).Members() {
+	for m := range w.root(result).Members() {
 		switch {
 		case m.Is("structuredContent"):
 			at = m.Value
@@ -120,7 +120,7 @@ func (w *walk) checkStructuredContent(result wire.Raw) wire.Raw {
 			result = w.validateStructured(result, at, schema, failed)
 		}
 	}
-	root := wire.ValueOf(result)
+	root := w.root(result)
 	at, blocks := root.Get("structuredContent"), root.Get("content")
 	if !at.Exists() || hasText(blocks) {
 		return result

@@ -8,14 +8,6 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// MayContain reports whether a document can contain a string with this part. The part
-// must not have characters that need an escape: it stands in the document as it is,
-// unless the string is written with \u escapes. Most results pass after this check
-// alone. The search is the faster, the rarer the first character of the part is in text.
-func MayContain(doc wire.Raw, part string) bool {
-	return bytes.Contains(doc, []byte(part)) || bytes.Contains(doc, []byte(`\u`))
-}
-
 // TextBlock returns a text block.
 func TextBlock(text string) wire.Raw {
 	out := make(wire.Raw, 0, len(text)+len(text)/8+32)

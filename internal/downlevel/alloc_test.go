@@ -15,7 +15,7 @@ func TestAllocations(t *testing.T) {
 	for name, in := range bodies() {
 		for _, rev := range revisions {
 			for _, method := range []string{wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead} {
-				if got := testing.AllocsPerRun(100, func() { Result(rev, method, in) }); got > 0 {
+				if got := testing.AllocsPerRun(100, func() { Result(rev, method, wire.ValueOf(in)) }); got > 0 {
 					t.Errorf("%s, %s, %s: %.0f allocations", name, rev, method, got)
 				}
 			}

@@ -22,7 +22,7 @@ func BenchmarkResult(b *testing.B) {
 		for _, rev := range []wire.Revision{wire.Rev20251125, wire.Rev20241105} {
 			b.Run(name+"/"+string(rev), func(b *testing.B) {
 				for b.Loop() {
-					Result(rev, wire.MethodToolsCall, body)
+					Result(rev, wire.MethodToolsCall, wire.ValueOf(body))
 				}
 			})
 		}

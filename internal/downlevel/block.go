@@ -16,8 +16,8 @@ type blockEditor struct {
 func newBlockEditor(rev wire.Revision, doc wire.Raw) blockEditor {
 	return blockEditor{
 		editor: editor{LazyEdit: content.LazyEdit{Doc: doc}},
-		audio:  !rev.AtLeast(wire.Rev20250326) && content.MayContain(doc, "audio"),
-		link:   !rev.AtLeast(wire.Rev20250618) && content.MayContain(doc, "_link"),
+		audio:  !rev.AtLeast(wire.Rev20250326) && wire.ValueOf(doc).MayContain("audio"),
+		link:   !rev.AtLeast(wire.Rev20250618) && wire.ValueOf(doc).MayContain("_link"),
 	}
 }
 

@@ -28,10 +28,10 @@ func FuzzDownlevel(f *testing.F) {
 		}
 		for _, rev := range revisions {
 			for _, method := range []string{wire.MethodToolsCall, wire.MethodPromptsGet} {
-				hold(t, in, func(doc wire.Raw) (wire.Raw, Counts) { return Result(rev, method, doc) })
+				hold(t, in, func(doc wire.Raw) (wire.Raw, Counts) { return Result(rev, method, wire.ValueOf(doc)) })
 			}
 			item := hold(t, in, func(doc wire.Raw) (wire.Raw, Counts) { return Item(ItemClassOf(rev), call.Tool, doc) })
-			result := hold(t, in, func(doc wire.Raw) (wire.Raw, Counts) { return Result(rev, wire.MethodToolsCall, doc) })
+			result := hold(t, in, func(doc wire.Raw) (wire.Raw, Counts) { return Result(rev, wire.MethodToolsCall, wire.ValueOf(doc)) })
 			for m := range wire.ValueOf(item).Members() {
 				if m.Is("outputSchema") && rev < wire.Rev20260728 && !m.Value.Get("type").IsString("object") {
 					t.Errorf("%s: %s", rev, item)

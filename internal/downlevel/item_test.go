@@ -117,7 +117,7 @@ func TestSchemaAndContentGoTogether(t *testing.T) {
 	} {
 		for _, rev := range revisions {
 			item, _ := Item(ItemClassOf(rev), call.Tool, wire.Raw(`{"outputSchema":`+schema+`}`))
-			result, _ := Result(rev, wire.MethodToolsCall, wire.Raw(`{"content":[],"structuredContent":`+content+`}`))
+			result, _ := Result(rev, wire.MethodToolsCall, wire.ValueOf(wire.Raw(`{"content":[],"structuredContent":`+content+`}`)))
 			shown, sent := wire.ValueOf(item).Get("outputSchema").Exists(), wire.ValueOf(result).Get("structuredContent").Exists()
 			if shown != sent {
 				t.Errorf("%s: schema %s is shown: %v, content %s is sent: %v", rev, schema, shown, content, sent)

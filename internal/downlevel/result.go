@@ -8,14 +8,18 @@ import (
 // Result returns the result of a method for a client of revision rev, and counts the
 // replacements. Names and URIs in the result must be public, since a resource link that
 // becomes text contains its URI.
-func Result(rev wire.Revision, method string, result wire.Raw) (wire.Raw, Counts) {
+func Result(rev wire.Revision, method string, v wire.Value) (wire.Raw, Counts) {
+	result := v.Doc()
 	if rev.AtLeast(wire.Rev20260728) {
 		return result, Counts{}
 	}
 	switch wire.MethodOf(method).Shape {
 	case wire.ShapeToolResult:
-		result, counts := replaceContent(rev, result)
-		result, odd := removeStructured(result)
+		replaced, counts := replaceContent(rev, result)
+		if !v.MayContain("Content") {
+			return replaced, counts
+		}
+		result, odd := removeStructured(replaced)
 		counts.Add(odd)
 		return result, counts
 	case wire.ShapePrompt:
@@ -66,9 +70,6 @@ func replaceMessages(rev wire.Revision, result wire.Raw) (wire.Raw, Counts) {
 // its JSON: the one that servers should send beside it (2026-07-28, server/tools,
 // "Structured Content"), or an added one.
 func removeStructured(result wire.Raw) (wire.Raw, Counts) {
-	if !content.MayContain(result, "Content") {
-		return result, Counts{}
-	}
 	root := wire.ValueOf(result)
 	var odd wire.Value
 	for m := range root.Members() {

@@ -138,7 +138,7 @@ func TestResult(t *testing.T) {
 				if older {
 					want, counts = tt.want, tt.counts
 				}
-				got, counted := Result(rev, tt.method, wire.Raw(tt.in))
+				got, counted := Result(rev, tt.method, wire.ValueOf(wire.Raw(tt.in)))
 				if diff := cmp.Diff(want, string(got)); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", rev, diff)
 				}
@@ -168,7 +168,7 @@ func TestResultByRevision(t *testing.T) {
 		wire.Rev20251125: `{"content":[` + audio + link + unknown + added + `]}`,
 		wire.Rev20260728: in,
 	} {
-		got, _ := Result(rev, wire.MethodToolsCall, wire.Raw(in))
+		got, _ := Result(rev, wire.MethodToolsCall, wire.ValueOf(wire.Raw(in)))
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", rev, diff)
 		}
@@ -193,7 +193,7 @@ func TestUntouched(t *testing.T) {
 	for _, tt := range tests {
 		for _, rev := range revisions {
 			in := wire.Raw(tt.in)
-			got, counts := Result(rev, tt.method, in)
+			got, counts := Result(rev, tt.method, wire.ValueOf(in))
 			if &got[0] != &in[0] || len(got) != len(in) || counts != (Counts{}) {
 				t.Errorf("%s, %s: %s, counted %v", tt.name, rev, got, counts)
 			}

@@ -29,7 +29,7 @@ func RequestAnnotations(method string, params wire.Raw) wire.Raw {
 }
 
 func copyAnnotations(doc wire.Raw, member string) wire.Raw {
-	if !content.MayContain(doc, "annotations") {
+	if !wire.ValueOf(doc).MayContain("annotations") {
 		return doc
 	}
 	e := editor{content.LazyEdit{Doc: doc}}

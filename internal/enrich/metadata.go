@@ -120,7 +120,7 @@ func (e *editor) addSize(el, body wire.Value, blob bool) {
 // type is that of a directory. An item with resourceType or capabilities, as in later
 // versions of the draft, is not changed.
 func ListItem(item wire.Raw) wire.Raw {
-	if !content.MayContain(item, directoryMIME) {
+	if !wire.ValueOf(item).MayContain(directoryMIME) {
 		return item
 	}
 	directory := false

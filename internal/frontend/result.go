@@ -18,7 +18,7 @@ import (
 // checks of the gateway.
 func (s *Server) modernResult(end []byte, method string, res call.Result) (result, after []byte) {
 	raw := res.Raw
-	root := wire.ValueOf(raw)
+	root := res.Value()
 	if res.Page != nil || root.Kind() != '{' { // a page has all members; the conformance rules deal with what is not an object
 		return raw, end
 	}
@@ -98,7 +98,8 @@ func appendLegacy(dst []byte, res call.Result) (out []byte, cut int, stays []byt
 	}
 	e := wire.NewEdit(res.Raw)
 	remove := []string{"resultType", "ttlMs", "cacheScope"}
-	meta := e.Root().Get("_meta")
+	root := res.Value()
+	meta := root.Get("_meta")
 	if meta.Get(wire.MetaServerInfo).Exists() {
 		others := 0
 		for m := range meta.Members() {
@@ -112,7 +113,7 @@ func appendLegacy(dst []byte, res call.Result) (out []byte, cut int, stays []byt
 			remove = append(remove, "_meta")
 		}
 	}
-	e.Remove(e.Root(), remove...)
+	e.Remove(root, remove...)
 	var few [8][]byte
 	parts := e.Pieces(few[:0])
 	for _, part := range parts {

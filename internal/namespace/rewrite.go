@@ -1,8 +1,6 @@
 package namespace
 
 import (
-	"bytes"
-
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
@@ -13,20 +11,21 @@ type Asked struct {
 	Public string // as the client wrote it
 }
 
-// Result rewrites the result of a call for the client: references to resources, also in the
+// Result rewrites the result of a call, a whole document, for the client: references to resources, also in the
 // input requests of an input_required result. The resource of the call keeps the URI that
 // the client used.
-func (s *Naming) Result(method string, result wire.Raw, asked Asked) wire.Raw {
+func (s *Naming) Result(method string, v wire.Value, asked Asked) wire.Raw {
+	result := v.Doc()
 	if s.keeps() && asked.Native == asked.Public {
 		return result
 	}
 	r := rewriter{naming: s, asked: asked}
 	switch shape := wire.MethodOf(method).Shape; shape {
 	case wire.ShapeToolResult, wire.ShapePrompt:
-		if !mayRefer(result) {
+		if !mayRefer(v) {
 			return result
 		}
-		for m := range wire.ValueOf(result).Members() {
+		for m := range v.Members() {
 			switch {
 			case m.Is("content") && shape == wire.ShapeToolResult:
 				r.blocks(result, m.Value)
@@ -37,7 +36,7 @@ func (s *Naming) Result(method string, result wire.Raw, asked Asked) wire.Raw {
 			}
 		}
 	case wire.ShapeContents, wire.ShapeResources:
-		for m := range wire.ValueOf(result).Members() {
+		for m := range v.Members() {
 			switch {
 			case m.Is("contents"), m.Is("resources"):
 				for el := range m.Value.Elements() {
@@ -55,7 +54,7 @@ func (s *Naming) Result(method string, result wire.Raw, asked Asked) wire.Raw {
 
 // AskParams rewrites the params of a request of an upstream to the client.
 func (s *Naming) AskParams(method string, params wire.Raw) wire.Raw {
-	if method != wire.MethodSample || s.keeps() || !mayRefer(params) {
+	if method != wire.MethodSample || s.keeps() || !mayRefer(wire.ValueOf(params)) {
 		return params
 	}
 	r := rewriter{naming: s}
@@ -106,9 +105,7 @@ func (s *Naming) keeps() bool { return s.prefix == "" && s.renamed == nil }
 // mayRefer reports whether a document may contain a block that refers to a resource. The
 // type of such a block is "resource" or "resource_link", plain or with \u escapes. Most
 // results contain none and need no further parsing.
-func mayRefer(doc wire.Raw) bool {
-	return bytes.Contains(doc, []byte("resource")) || bytes.Contains(doc, []byte(`\u`))
-}
+func mayRefer(v wire.Value) bool { return v.MayContain("resource") }
 
 // rewriter collects the changes to one document. It makes the edit at the first change, so
 // an unchanged document costs nothing.

@@ -48,9 +48,9 @@ func TestResult(t *testing.T) {
 	s := naming(t, "files", "files")
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			check(t, wire.Raw(tt.in), s.Result(tt.method, wire.Raw(tt.in), tt.asked), tt.want)
+			check(t, wire.Raw(tt.in), s.Result(tt.method, wire.ValueOf(wire.Raw(tt.in)), tt.asked), tt.want)
 			in := wire.Raw(tt.in)
-			if got := naming(t, "files", "").Result(tt.method, in, Asked{}); &got[0] != &in[0] {
+			if got := naming(t, "files", "").Result(tt.method, wire.ValueOf(in), Asked{}); &got[0] != &in[0] {
 				t.Errorf("without a prefix: got %s", got)
 			}
 		})
@@ -77,7 +77,7 @@ func TestUnchangedResultIsTheSameSlice(t *testing.T) {
 	for _, doc := range []string{toolResult, strings.Replace(toolResult, "lorem", `\u00e9 resource`, 1)} {
 		in := wire.Raw(doc)
 		var got wire.Raw
-		if n := testing.AllocsPerRun(100, func() { got = s.Result(wire.MethodToolsCall, in, Asked{}) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { got = s.Result(wire.MethodToolsCall, wire.ValueOf(in), Asked{}) }); n != 0 {
 			t.Errorf("%v allocations, want none", n)
 		}
 		if &got[0] != &in[0] || len(got) != len(in) {
@@ -229,7 +229,7 @@ func FuzzResult(f *testing.F) {
 			s.Item(call.Tool, doc, "public", wire.ValueOf(doc).Kind() == '{'),
 		}
 		for _, method := range []string{wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead, wire.MethodResourcesMetadata, wire.MethodResourcesList} {
-			outs = append(outs, s.Result(method, doc, Asked{Native: "a", Public: "files+0:a"}))
+			outs = append(outs, s.Result(method, wire.ValueOf(doc), Asked{Native: "a", Public: "files+0:a"}))
 		}
 		for _, out := range outs {
 			if err := wire.Check(out, wire.Limits{}, wire.Lenient); err != nil {
@@ -253,7 +253,7 @@ func BenchmarkResult(b *testing.B) {
 			b.SetBytes(int64(len(in)))
 			b.ReportAllocs()
 			for b.Loop() {
-				s.Result(wire.MethodToolsCall, in, Asked{})
+				s.Result(wire.MethodToolsCall, wire.ValueOf(in), Asked{})
 			}
 		})
 	}

@@ -24,6 +24,7 @@ func (f *forwarding) conform(result wire.Raw) (wire.Raw, error) {
 		return result, nil
 	}
 	s := f.view.ResultChecker(f.target, f.itemMethod(), f.result.Revision)
+	s.Long = f.result.Long
 	v := s.Check(at.Raw())
 	if len(v.Violations) > 0 {
 		f.router.nonconforming(part.Upstream(), s.Method, f.target.Native, v.Violations, v.More)

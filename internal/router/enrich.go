@@ -42,7 +42,7 @@ func (f *forwarding) refreshTarget() {
 // tasks/get has it in a member, or not at all, and a request about a task that has no
 // such result has none.
 func (f *forwarding) itemResult(message wire.Raw) wire.Value {
-	at := wire.ValueOf(message)
+	at := f.result.Long.ValueOf(message)
 	switch {
 	case f.task == nil, f.method.Shape == wire.ShapeToolResult:
 		return at

@@ -31,7 +31,7 @@ func (f *forwarding) rewriteResult(result wire.Raw) (wire.Raw, error) {
 	if f.method.Kind == wire.KindList {
 		result = f.adopt(result)
 	}
-	return f.space().Result(f.call.Method, result, f.target.Asked()), nil
+	return f.space().Result(f.call.Method, f.result.Long.ValueOf(result), f.target.Asked()), nil
 }
 
 // rewriteTask puts public names and ids in the place of native ones in what an upstream

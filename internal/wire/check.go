@@ -45,7 +45,7 @@ const (
 // not UTF-8, nesting over the limit or, if strict, duplicate keys. Escaped lone surrogates
 // are allowed, because real servers cut emoji in half.
 func Check(data []byte, lim Limits, strictness Strictness) error {
-	if accepts(data, lim.depth(), strictness) {
+	if ok, _ := accepts(data, lim.depth(), strictness); ok {
 		return nil
 	}
 	return checkSlowly(data, lim, strictness)

@@ -170,7 +170,7 @@ func checkEdits(t *testing.T, doc Raw, r *rand.Rand) {
 		if !bytes.HasPrefix(out, doc[:obj.start]) || !bytes.HasSuffix(out, doc[obj.end:]) {
 			t.Fatalf("%s of %q at %q gives %q: bytes around it changed", what, doc, obj.Raw(), out)
 		}
-		return Value{out, obj.start, len(out) - (len(doc) - obj.end)}
+		return Value{out, obj.start, len(out) - (len(doc) - obj.end), nil}
 	}
 	expect := func(what string, got Value, want []string) {
 		t.Helper()
@@ -241,7 +241,7 @@ func checkEdits(t *testing.T, doc Raw, r *rand.Rand) {
 		return
 	}
 	grown := (got.end - got.start) - (obj.end - obj.start)
-	edited := Value{got.doc, arr.start, arr.end + grown}
+	edited := Value{got.doc, arr.start, arr.end + grown, nil}
 	if !slices.Equal(elements(edited), stay) || removed != len(drops)-len(stay) {
 		t.Fatalf("RemoveElements of %q gives %q with %d removed, want %q", arr.Raw(), edited.Raw(), removed, stay)
 	}

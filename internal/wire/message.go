@@ -22,6 +22,8 @@ type Message struct {
 	// Extra is the text of the members of the envelope that JSON-RPC does not define,
 	// without braces, "" for nearly every message. The gateway forwards them.
 	Extra string
+	// Long is about Params or Result, whichever is set. It is nil without long strings.
+	Long *Long
 	// Buffer is the memory of Result if nothing else is in it and it can be released, else
 	// nil.
 	Buffer *Buffer
@@ -45,14 +47,17 @@ func (m *Message) IsResponse() bool { return m.Method == "" }
 // error, the Message holds the id if there is a usable one; for text that is not JSON an
 // [EnvelopeScanner] finds it.
 func Parse(data []byte, lim Limits) (Message, error) {
-	if err := Check(data, lim, Strict); err != nil {
-		return Message{ID: ScanEnvelope(data).RequestID()}, Errorf(CodeParse, "parse error: %s", err)
+	ok, long := accepts(data, lim.depth(), Strict)
+	if !ok {
+		if err := checkSlowly(data, lim, Strict); err != nil {
+			return Message{ID: ScanEnvelope(data).RequestID()}, Errorf(CodeParse, "parse error: %s", err)
+		}
 	}
-	m, err := envelope(data)
+	m, err := envelope(data, &long)
 	if err != nil {
 		return m, err
 	}
-	params := ValueOf(m.Params)
+	params := m.Long.ValueOf(m.Params)
 	if name := caseVariant(params, readParams); name != "" {
 		return m, Errorf(CodeInvalidRequest, "invalid request: params has a member %q, which differs from a known one only in case", name)
 	}
@@ -67,13 +72,14 @@ func Parse(data []byte, lim Limits) (Message, error) {
 // pass. With an error, the Message holds the id if there is a usable one.
 func ParseUpstream(data []byte, lim Limits) (Message, error) {
 	duplicates := false
-	if err := Check(data, lim, Strict); err != nil {
+	ok, long := accepts(data, lim.depth(), Strict)
+	if !ok && checkSlowly(data, lim, Strict) != nil {
 		if err := Check(data, lim, Lenient); err != nil {
 			return Message{ID: ScanEnvelope(data).ResponseID()}, Errorf(CodeParse, "parse error: %s", err)
 		}
 		duplicates = true
 	}
-	m, err := envelope(data)
+	m, err := envelope(data, &long)
 	if err != nil || !duplicates {
 		return m, err
 	}
@@ -102,10 +108,11 @@ var (
 // while the request runs.
 const maxID = 4 << 10
 
-// envelope reads the members of checked JSON.
-func envelope(data []byte) (Message, error) {
+// envelope reads the members of checked JSON. long are its long strings.
+func envelope(data []byte, long *longSpans) (Message, error) {
 	var m Message
-	root := ValueOf(data)
+	found := long.of(data)
+	root := found.ValueOf(data)
 	if root.Kind() != '{' {
 		what := "the message is not an object"
 		if root.Kind() == '[' {
@@ -152,11 +159,14 @@ func envelope(data []byte) (Message, error) {
 		return m, invalidRequest(`"jsonrpc" must be "2.0"`)
 	}
 	var err error
+	body := result
 	if method.Exists() {
+		body = params
 		err = m.readCall(method, params, result.Exists() || failure.Exists())
 	} else {
 		err = m.readResponse(params, result, failure)
 	}
+	m.Long = found.within(body)
 	return m, err
 }
 

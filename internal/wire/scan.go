@@ -23,6 +23,8 @@ type scanner struct {
 	begin  [scanObjects]uint8
 	names  [scanNames]span // of the members of all open objects; those of object i begin at begin[i]
 	n      int             // of names
+
+	long longSpans
 }
 
 const (
@@ -36,10 +38,10 @@ const (
 // span is the text from start to end.
 type span struct{ start, end int }
 
-// accepts reports whether data passes [Check] for sure.
-func accepts(data []byte, depth int, strictness Strictness) bool {
+// accepts reports whether data passes [Check] for sure, and where its long strings are.
+func accepts(data []byte, depth int, strictness Strictness) (bool, longSpans) {
 	s := scanner{b: data, depth: min(depth, scanDepth), strict: strictness == Strict}
-	return s.document()
+	return s.document(), s.long
 }
 
 // document reads the whole text.
@@ -51,7 +53,10 @@ func (s *scanner) document() bool {
 		}
 		switch c := b[i]; c {
 		case '"':
-			i = endOfString(b, i+1)
+			start := i
+			if i = endOfString(b, i+1); i-start >= longString {
+				s.long.add(span{start, i})
+			}
 		case '{', '[':
 			if !s.push(c == '{') {
 				return false

@@ -19,6 +19,7 @@ type Raw []byte
 type Value struct {
 	doc        []byte
 	start, end int
+	long       *Long // of doc, nil if it is not known
 }
 
 // ValueOf returns the value of doc, which must be valid JSON.
@@ -31,7 +32,7 @@ func ValueOf(doc Raw) Value {
 	for isSpace(doc[end-1]) {
 		end--
 	}
-	return Value{doc, start, end}
+	return Value{doc, start, end, nil}
 }
 
 // Exists reports whether the value is there.
@@ -45,6 +46,9 @@ func (v Value) Raw() Raw {
 	}
 	return Raw(v.doc[v.start:v.end:v.end])
 }
+
+// Doc returns the document that v is a part of.
+func (v Value) Doc() Raw { return v.doc }
 
 // Kind returns '{', '[', '"', '0', 't', 'f', 'n', or 0 when absent. Every
 // number has kind '0'.
@@ -78,10 +82,10 @@ func (v Value) Members() iter.Seq[Member] {
 		}
 		i := skipSpace(v.doc, v.start+1)
 		for v.doc[i] == '"' {
-			key := Value{v.doc, i, skipString(v.doc, i)}
+			key := Value{v.doc, i, v.skipString(i), v.long}
 			i = skipSpace(v.doc, key.end)
 			i = skipSpace(v.doc, i+1) // the colon
-			val := Value{v.doc, i, skipValue(v.doc, i)}
+			val := Value{v.doc, i, v.skipValue(i), v.long}
 			if !yield(Member{key, val}) {
 				return
 			}
@@ -102,7 +106,7 @@ func (v Value) Elements() iter.Seq[Value] {
 		}
 		i := skipSpace(v.doc, v.start+1)
 		for v.doc[i] != ']' {
-			el := Value{v.doc, i, skipValue(v.doc, i)}
+			el := Value{v.doc, i, v.skipValue(i), v.long}
 			if !yield(el) {
 				return
 			}
@@ -206,7 +210,13 @@ func skipSpace(b []byte, i int) int {
 }
 
 // skipString returns the index after the string that begins at i.
-func skipString(b []byte, i int) int {
+func (v Value) skipString(i int) int {
+	if v.long != nil {
+		if end := v.long.endAt(i); end > 0 {
+			return end
+		}
+	}
+	b := v.doc
 	for i++; ; i++ {
 		n := bytes.IndexByte(b[i:], '"')
 		i += n
@@ -221,16 +231,17 @@ func skipString(b []byte, i int) int {
 }
 
 // skipValue returns the index after the value that begins at i.
-func skipValue(b []byte, i int) int {
+func (v Value) skipValue(i int) int {
+	b := v.doc
 	switch b[i] {
 	case '"':
-		return skipString(b, i)
+		return v.skipString(i)
 	case '{', '[':
 		depth := 0
 		for {
 			switch b[i] {
 			case '"':
-				i = skipString(b, i)
+				i = v.skipString(i)
 				continue
 			case '{', '[':
 				depth++

@@ -39,7 +39,7 @@ func (h *heldTasks) observe(c *call.Call, res call.Result, now time.Time) (relea
 	if m.Kind != wire.KindTask {
 		return false
 	}
-	task := wire.ValueOf(res.Raw)
+	task := res.Value()
 	switch status := task.Get("status").Str(); {
 	case status == "failed" || status == "cancelled",
 		status == "completed" && res.Revision.Era() == wire.EraModern: // with its result
@@ -54,7 +54,7 @@ func taskID(c *call.Call) string { return wire.ValueOf(c.Params).Get("taskId").S
 
 // createdTask returns the task that the server has made of a call.
 func createdTask(c *call.Call, res call.Result) (wire.Value, bool) {
-	root := wire.ValueOf(res.Raw)
+	root := res.Value()
 	if res.Revision.Era() == wire.EraModern {
 		return root, root.Get("resultType").IsString("task")
 	}

@@ -232,7 +232,7 @@ func ResultOf(m wire.Message, rev wire.Revision) (call.Result, error) {
 	if wire.ValueOf(m.Result).Kind() != '{' {
 		return call.Result{}, &CallError{Reason: "the result in the server's answer is no object"}
 	}
-	return call.Result{Raw: m.Result, Revision: rev, Extra: m.Extra, Buffer: m.Buffer}, nil
+	return call.Result{Raw: m.Result, Revision: rev, Extra: m.Extra, Long: m.Long, Buffer: m.Buffer}, nil
 }
 
 // ReleasesResult reports whether the result of a method may be in memory that is released
