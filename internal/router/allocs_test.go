@@ -7,9 +7,13 @@ package router
 
 import (
 	"context"
+	"io"
 	"math"
 	"strings"
 	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/policy"
@@ -94,6 +98,24 @@ func TestRefusedAndAbsentCostTheSame(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The lines of a call need memory for the canonical form of the arguments alone.
+func TestAuditLinesAllocateLittle(t *testing.T) {
+	if n := testing.AllocsPerRun(100, auditedCall(t, &Audit{To: discard{}})); n > 1 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// The log line of a call needs memory for its fields alone.
+func TestTheLineOfACallAllocatesLittle(t *testing.T) {
+	core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(io.Discard), zap.InfoLevel)
+	r := New(Options{Started: closedChan(), Logger: zap.New(core), Metrics: NewMetrics()}, nil)
+	c := newCall("tools/call", `{"name":"files__read"}`, nil)
+	res := wire.Raw(`{"content":[]}`)
+	if n := testing.AllocsPerRun(100, func() { r.observe(c, logFields{"files", "files__read", "read"}, 1000, res, nil) }); n > 1 {
+		t.Errorf("%v allocations", n)
 	}
 }
 

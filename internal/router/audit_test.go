@@ -304,12 +304,13 @@ func auditedCall(b testing.TB, a *Audit) func() {
 	d := policy.Decision{Effect: policy.Allow, Rule: "read", File: "policy.yaml", Line: 4}
 	c := newCall("tools/call", `{"name":"files__read","arguments":{"path":"/a"}}`, nil)
 	it := auditedItem{call.Tool, "files__read", "files", "read", true}
+	res := call.Result{Raw: wire.Raw(`{"content":[]}`)}
 	return func() {
 		if r.decided(auditDecision, c, it, &d, nil) != nil {
 			b.Fatal("not recorded")
 		}
 		if r.audit != nil {
-			r.audit.ended(c, it.public, it.upstream, call.Result{Raw: wire.Raw(`{"content":[]}`)}, 1000, nil)
+			r.audit.ended(c, it.public, it.upstream, res, 1000, nil)
 		}
 	}
 }

@@ -174,6 +174,9 @@ func (l *logFields) decision(it *auditedItem, d *policy.Decision) {
 	}
 }
 
+// maxFields is the number of fields of the log line of a call.
+const maxFields = 8
+
 // observe counts and logs a call that has ended. res is its result if err is nil.
 func (r *Router) observe(c *call.Call, log logFields, duration time.Duration, res wire.Raw, err error) {
 	method := methodLabel(c.Method)
@@ -185,12 +188,12 @@ func (r *Router) observe(c *call.Call, log logFields, duration time.Duration, re
 	if entry == nil {
 		return
 	}
-	fields := []zap.Field{
+	fields := append(make([]zap.Field, 0, maxFields),
 		zap.String("request", c.ID),
 		zap.String("principal", c.Principal.Subject),
 		zap.String("upstream", log.upstream),
 		zap.String("method", method),
-	}
+	)
 	if log.item != "" {
 		fields = append(fields, zap.String("item", log.item))
 	}
