@@ -27,8 +27,8 @@ func TestProgram(t *testing.T) {
 			`the program "x" and the processes that it started were ended: it used 600 MiB of memory, and limits.memory allows 512 MiB; the last line of its standard error is "loading": raise limits.memory, or find out what they need it for`,
 		},
 		"too many files": {
-			&process.ExitError{Err: errors.New("exit status 1"), LastLine: "Error: EMFILE: too many open files"},
-			`the program "x" ended with exit status 1; the last line of its standard error is "Error: EMFILE: too many open files"; limits.files allows it 64 open files: it is started again`,
+			&process.ExitError{Err: errors.New("exit status 1"), LastLine: "Node.js v22", OutOfFiles: true},
+			`the program "x" ended with exit status 1; the last line of its standard error is "Node.js v22"; it says that too many files were open, and limits.files allows 64: it is started again`,
 		},
 		"printed something": {&HandshakeError{Err: errors.New("why"), NonProtocolOutput: true}, `the program "x" prints text that is no MCP message (why): ` + CheckStdio},
 	} {

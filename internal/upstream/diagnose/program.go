@@ -26,11 +26,10 @@ func Program(c process.Config, why error) string {
 		last = handshake.LastLine
 	}
 	if last != "" {
-		text := last
-		last = fmt.Sprintf("; the last line of its standard error is %q", text)
-		if c.Limits.Files > 0 && (strings.Contains(text, "EMFILE") || strings.Contains(strings.ToLower(text), "too many open files")) {
-			last += fmt.Sprintf("; limits.files allows it %d open files", c.Limits.Files)
-		}
+		last = fmt.Sprintf("; the last line of its standard error is %q", last)
+	}
+	if ended && end.OutOfFiles && c.Limits.Files > 0 {
+		last += fmt.Sprintf("; it says that too many files were open, and limits.files allows %d", c.Limits.Files)
 	}
 	switch {
 	case ended && end.Memory != nil:

@@ -256,7 +256,7 @@ func TestStderrIsMasked(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	mask := func(s string) string { return strings.ReplaceAll(s, "hunter-22", "[redacted]") }
 	before := strings.Repeat("x", maxLine-4)
-	last := logLines(strings.NewReader("key=hunter-22\n"+before+"hunter-22\n"+strings.Repeat("y", maxLastLine-4)+"hunter-22"), Log{To: zap.New(core), Mask: mask})
+	last, _ := logLines(strings.NewReader("key=hunter-22\n"+before+"hunter-22\n"+strings.Repeat("y", maxLastLine-4)+"hunter-22"), Log{To: zap.New(core), Mask: mask})
 	var got []string
 	for _, e := range logs.All() {
 		got = append(got, e.ContextMap()["stderr"].(string))

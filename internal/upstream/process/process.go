@@ -53,6 +53,7 @@ type Process struct {
 	handle   handle
 	log      Log
 	lastLine string        // of stderr, set before logged is closed
+	files    bool          // stderr says that too many files were open; set before logged is closed
 	logged   chan struct{} // closed when stderr was read to its end
 	ended    chan struct{} // closed when the process that was started has ended
 	err      error         // of the process, set before ended is closed
@@ -71,6 +72,9 @@ type ExitError struct {
 	Err      error        // of the process; nil for status 0
 	Memory   *MemoryError // nil unless the gateway ended it for that
 	LastLine string       // of its standard error
+	// OutOfFiles says that its standard error ended with an error about too many open
+	// files.
+	OutOfFiles bool
 }
 
 func (e *ExitError) Error() string { return "the server ended: " + e.Status() }
@@ -131,7 +135,7 @@ func start(ctx context.Context, c Config, log Log) (*Process, error) {
 	pipes.closeTheirs()
 	go func() {
 		defer close(p.logged)
-		p.lastLine = logLines(p.stderr, log)
+		p.lastLine, p.files = logLines(p.stderr, log)
 	}()
 	go func() {
 		defer close(p.ended)
@@ -165,7 +169,7 @@ func (p *Process) Stop() error {
 	}
 	<-p.logged
 	p.stderr.Close()
-	end := &ExitError{p.err, p.handle.memoryError(), p.lastLine}
+	end := &ExitError{p.err, p.handle.memoryError(), p.lastLine, p.files}
 	if m, log := end.Memory, p.log.To; m != nil {
 		log.Warn("the server was ended: it used more memory than limits.memory allows",
 			zap.String("used", mebibytes(m.Used)), zap.String("limit", mebibytes(m.Limit)))

@@ -21,15 +21,20 @@ const (
 	linesBurst     = 500
 )
 
-// logLines logs the standard error of a program line by line until it ends, and
-// returns the beginning of the last line. Secrets are masked before lines are cut, so
+// lastLines is how many lines at the end may say why a program has ended: stack traces
+// follow the reason.
+const lastLines = 64
+
+// logLines logs the standard error of a program line by line until it ends. It returns the
+// beginning of the last line, and whether one of the last lines says that too many files
+// were open. Secrets are masked before lines are cut, so
 // that no part of a secret remains. Long lines are cut. Lines over the rate limit are
 // counted and left out, so that a program cannot fill the disk.
-func logLines(r io.Reader, to Log) string {
+func logLines(r io.Reader, to Log) (lastLine string, outOfFiles bool) {
 	log, mask := to.To, to.Mask
 	lines := bufio.NewReaderSize(r, 2*maxLine)
 	limit := rate.NewLimiter(linesPerSecond, linesBurst)
-	dropped := 0
+	dropped, number, mention := 0, 0, -lastLines
 	report := func() {
 		if dropped == 0 {
 			return
@@ -51,6 +56,10 @@ func logLines(r io.Reader, to Log) string {
 		if !first || len(line) == 0 {
 			continue
 		}
+		number++
+		if bytes.Contains(line, []byte("EMFILE")) || bytes.Contains(bytes.ToLower(line), []byte("too many open files")) {
+			mention = number
+		}
 		if text := bytes.TrimSpace(line); len(text) > 0 {
 			last = append(last[:0], text...)
 		}
@@ -63,5 +72,5 @@ func logLines(r io.Reader, to Log) string {
 		}
 	}
 	report()
-	return plaintext.Truncate(mask(string(last)), maxLastLine)
+	return plaintext.Truncate(mask(string(last)), maxLastLine), number-mention < lastLines
 }
