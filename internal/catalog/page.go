@@ -15,7 +15,7 @@ import (
 )
 
 // MetaUnavailable is the member of a list's _meta that names the upstreams whose items are
-// missing.
+// missing or may be outdated.
 const MetaUnavailable = "mcpgateway/unavailable"
 
 // ttlStep is the step of the time to live of a list. A page is encoded again at most once per
@@ -96,11 +96,12 @@ func (v *View) paginate(kind call.Kind) []*page {
 
 // Page returns one page of a merged list as a result for clients of the revision, and what was
 // changed in its items for the revision. The cursor is "" for the first page. The error is
-// -32602 for a cursor of another list, and -32603 if every upstream is down: an empty list
-// would be wrong.
+// -32602 for a cursor of another list, and -32603 if every upstream is down or does not answer
+// the list, and nothing is known: an empty list would be wrong.
 func (v *View) Page(kind call.Kind, rev wire.Revision, cursor string, now time.Time) (call.Result, downlevel.Counts, *wire.Error) {
-	if len(v.parts) > 0 && len(v.unavailable) == len(v.parts) {
-		return call.Result{}, downlevel.Counts{}, UnavailableError(v.unavailable)
+	lacking := v.lacking[kind]
+	if len(v.parts) > 0 && len(lacking) == len(v.parts) && len(v.listed[kind]) == 0 {
+		return call.Result{}, downlevel.Counts{}, UnavailableError(lacking)
 	}
 	at, err := v.position(kind, cursor)
 	if err != nil {
@@ -111,7 +112,7 @@ func (v *View) Page(kind call.Kind, rev wire.Revision, cursor string, now time.T
 	p := v.pages[kind][i]
 	class := downlevel.ItemClassOf(rev)
 	var ttl int64
-	if isModern(class) {
+	if isModern(class) && len(lacking) == 0 { // an incomplete list must not be kept
 		ttl = v.fresh.ttl(now)
 	}
 	if at != p.start {
@@ -158,7 +159,7 @@ const envelopeSize = 128
 
 // encode returns the items of the page from start on as a result.
 func (v *View) encode(kind call.Kind, class downlevel.ItemClass, ttl int64, start int, p *page) *encoded {
-	return v.encodeItems(kind, class, ttl, v.listed[kind][start:p.end], p.next, v.unavailable)
+	return v.encodeItems(kind, class, ttl, v.listed[kind][start:p.end], p.next, v.lacking[kind])
 }
 
 // encodeItems returns items as a result. next is the cursor of the next page, lacking are the
@@ -242,6 +243,11 @@ func (u Unavailable) appendMembers(b []byte) []byte {
 	b = wire.AppendString(b, u.Since.UTC().Format(time.RFC3339))
 	b = append(b, `,"reason":`...)
 	return wire.AppendString(b, u.Reason)
+}
+
+// unavailable returns the part for lists from which its items are missing.
+func (p *Part) unavailable(d *Down) Unavailable {
+	return Unavailable{p.Upstream(), d.Since, d.Reason, d.Starting}
 }
 
 // Data returns the data of an error about the upstream.

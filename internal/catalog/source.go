@@ -45,6 +45,9 @@ type Source struct {
 	Items        [call.Kinds][]wire.Raw // valid JSON with native names, in the order of the upstream
 	Freshness    Freshness
 	Down         *Down // nil if the upstream is up
+	// Failed says of each list why it could not be gathered, nil for lists that could. Items
+	// of such a list are the last ones that are known.
+	Failed [call.Kinds]*Down
 	// NeverListed says that the upstream was never listed. It may have any name that no other
 	// rule keeps from it.
 	NeverListed bool
@@ -127,6 +130,26 @@ func (p *Part) Rules() *Rules { return &p.source.Rules }
 // Down returns why the upstream is down, nil if it is up.
 func (p *Part) Down() *Down { return p.source.Down }
 
+// missing returns why items of a kind are missing in lists or may be outdated, nil if they are
+// not.
+func (p *Part) missing(kind call.Kind) *Down {
+	if p.source.Down != nil {
+		return p.source.Down
+	}
+	return p.source.Failed[kind]
+}
+
+// unknown returns why nothing is known of the items of a kind, nil if they are known.
+func (p *Part) unknown(kind call.Kind) *Down {
+	switch {
+	case p.source.Down != nil && p.empty():
+		return p.source.Down
+	case p.source.Down == nil && len(p.source.Items[kind]) == 0:
+		return p.source.Failed[kind]
+	}
+	return nil
+}
+
 // empty reports whether no items of the upstream are known.
 func (p *Part) empty() bool {
 	for _, items := range p.source.Items {
@@ -153,15 +176,17 @@ func publicLeadsOf(n *namespace.Naming) [call.Kinds][]string {
 }
 
 // leads returns the beginnings of public names that unlisted items of the part may have: of
-// all kinds if its catalog is unknown, otherwise of resources.
+// all kinds if its catalog is unknown, otherwise of resources, and of tools and prompts whose
+// list has failed.
 func (p *Part) leads() [call.Kinds][]string { return p.leadsOf(p.empty()) }
 
 // leadsOf returns the leads for a known or an unknown catalog.
 func (p *Part) leadsOf(unknown bool) [call.Kinds][]string {
 	var leads [call.Kinds][]string
-	if unknown {
-		leads[call.Tool] = []string{p.naming.NamePrefix()}
-		leads[call.Prompt] = leads[call.Tool]
+	for _, kind := range []call.Kind{call.Tool, call.Prompt} {
+		if unknown || p.unknown(kind) != nil {
+			leads[kind] = []string{p.naming.NamePrefix()}
+		}
 	}
 	switch {
 	case !p.hasResources() && !unknown:

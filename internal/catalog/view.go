@@ -29,10 +29,11 @@ type listings struct {
 	allowed     [call.Kinds][]bool   // by index of the entry: it is visible
 	listed      [call.Kinds][]*Entry // in the order of lists
 	pages       [call.Kinds][]*page
-	starts      [call.Kinds][]int // index in listed of the first item of each part, and the length
-	parts       []*Part           // that the caller may know
-	named       []bool            // by index of the part: the caller may know it
-	unavailable []Unavailable
+	starts      [call.Kinds][]int         // index in listed of the first item of each part, and the length
+	parts       []*Part                   // that the caller may know
+	named       []bool                    // by index of the part: the caller may know it
+	unavailable []Unavailable             // parts that are down
+	lacking     [call.Kinds][]Unavailable // parts that are down or whose list of the kind failed
 	fresh       freshness
 
 	instructions string
@@ -56,7 +57,8 @@ type Target struct {
 	Unconfirmed bool
 }
 
-// Unavailable is an upstream whose items are missing in lists.
+// Unavailable is an upstream whose items are missing in a list, or may be outdated because the
+// upstream does not answer the list.
 type Unavailable struct {
 	Upstream string
 	Since    time.Time
@@ -100,7 +102,12 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *listi
 		}
 		v.parts = append(v.parts, p)
 		if d := p.source.Down; d != nil {
-			v.unavailable = append(v.unavailable, Unavailable{p.Upstream(), d.Since, d.Reason, d.Starting})
+			v.unavailable = append(v.unavailable, p.unavailable(d))
+		}
+		for kind := range v.lacking {
+			if d := p.missing(call.Kind(kind)); d != nil {
+				v.lacking[kind] = append(v.lacking[kind], p.unavailable(d))
+			}
 		}
 	}
 	for kind, entries := range t.entries {
@@ -409,13 +416,12 @@ func (v *View) Reaches(upstream string) bool {
 }
 
 // UnavailableFor returns the upstreams to which a name that did not resolve may belong: they
-// are down, and their catalogs are unknown. If there are none, the name is unknown.
+// are down or do not answer the list, and their items are unknown. If there are none, the name is unknown.
 func (v *View) UnavailableFor(kind call.Kind, public string) []Unavailable {
 	var out []Unavailable
 	for _, p := range v.parts {
 		if _, ok := v.presume(kind, public, p); ok {
-			d := p.source.Down
-			out = append(out, Unavailable{p.Upstream(), d.Since, d.Reason, d.Starting})
+			out = append(out, p.unavailable(p.unknown(kind)))
 		}
 	}
 	return out
@@ -434,7 +440,7 @@ func (v *View) ResolveUnavailable(kind call.Kind, public, upstream string) (Targ
 }
 
 func (v *View) presume(kind call.Kind, public string, p *Part) (Target, bool) {
-	if p.source.Down == nil || !p.empty() {
+	if p.unknown(kind) == nil {
 		return Target{}, false
 	}
 	native, ok := strings.CutPrefix(public, p.naming.NamePrefix())

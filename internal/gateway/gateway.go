@@ -365,6 +365,8 @@ func (g *Gateway) waitingFor() []string {
 	for _, e := range g.generation.Load().entries {
 		s := e.active.Load().snapshot()
 		switch {
+		case e.required && s.Unlisted():
+			waiting = append(waiting, fmt.Sprintf("required upstream %s answers no list: %s", e.name, s.Reason))
 		case s.Available():
 		case e.required:
 			waiting = append(waiting, fmt.Sprintf("required upstream %s is %s", e.name, s.State))

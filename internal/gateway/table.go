@@ -62,25 +62,19 @@ func (g *Gateway) catalogSources(gen *generation, gathered snapshots, overdue fu
 // catalogSource returns what the table contains of one upstream.
 //
 // Before the first catalog of this run, the remembered catalog of an earlier run supplies
-// the names. An upstream whose first lists fail serves the remembered catalog; without one
-// it is unavailable. If the upstream is overdue on its first attempt, the remembered catalog
+// the names. If the upstream is overdue on its first attempt, the remembered catalog
 // stands in for it. personal says that the snapshot is what the upstream lists for one
 // principal, whose request waited for it.
 func (g *Gateway) catalogSource(e *upstreamEntry, s connector.Snapshot, overdue, personal bool) catalog.Source {
 	src := gatheredSource(e, s)
-	unlisted := failedFirstLists(s)
-	remembered := (s.Revision == "" || unlisted && !personal) && e.conn.fillRemembered(&src)
-	if s.Revision != "" { // the conversation says more than an earlier run
-		src.Revision, src.Capabilities, src.Instructions = s.Revision, s.Capabilities, s.Instructions
-	}
-	if s.Revision == "" && !remembered {
+	if s.Revision == "" && !e.conn.fillRemembered(&src) {
 		// An upstream that a reload adds has no names while it is awaited: the names that
 		// clients know stay. At the start no client that may see its items has a list yet,
 		// and calls of unknown names wait.
 		src.NeverListed = personal || s.Settled || overdue || !g.isStarted()
 	}
 	switch {
-	case s.Available() && (!unlisted || remembered):
+	case s.Available():
 	case s.Lost && s.Revision != "":
 		// The last catalog stays until an attempt to reconnect has failed: a host that sees
 		// tools come and go with every crash loses them from its prompts.
@@ -90,14 +84,39 @@ func (g *Gateway) catalogSource(e *upstreamEntry, s connector.Snapshot, overdue,
 	default:
 		src.Down = &catalog.Down{Since: s.Since, Reason: s.Reason}
 	}
+	if s.Revision != "" {
+		e.conn.setFailedLists(&src, &s.Failed, personal)
+	}
 	src.HeldTools = e.heldTools(src.Items[call.Tool], s)
 	return src
 }
 
-// failedFirstLists reports whether there is a conversation in which no list could be
-// gathered yet. Nobody knows what such an upstream has: it is no upstream without items.
-func failedFirstLists(s connector.Snapshot) bool {
-	return s.State == connector.Degraded && equalCatalogs(s.Catalog, connector.Catalog{})
+// setFailedLists marks the lists that could not be gathered. A list that was never gathered in
+// this run has the items of an earlier run, if there are any, unless it is personal: the items
+// of an earlier run are for everybody.
+func (c *connection) setFailedLists(src *catalog.Source, lists *connector.FailedLists, personal bool) {
+	for kind, f := range [call.Kinds]connector.FailedList{
+		call.Tool: lists.Tools, call.Resource: lists.Resources, call.Template: lists.Templates, call.Prompt: lists.Prompts,
+	} {
+		if f.Reason == "" {
+			continue
+		}
+		src.Failed[kind] = &catalog.Down{Since: f.Since, Reason: f.Reason}
+		if len(src.Items[kind]) > 0 || personal {
+			continue
+		}
+		if r := c.remembered(); r != nil {
+			src.Items[kind] = rememberedItems(r)[kind]
+		}
+	}
+}
+
+// rememberedItems returns the items of an earlier run.
+func rememberedItems(r *statedir.Catalog) [call.Kinds][]wire.Raw {
+	return [call.Kinds][]wire.Raw{
+		call.Tool: statedir.ToRaw(r.Tools), call.Resource: statedir.ToRaw(r.Resources),
+		call.Template: statedir.ToRaw(r.Templates), call.Prompt: statedir.ToRaw(r.Prompts),
+	}
 }
 
 // gatheredSource translates a snapshot.
@@ -130,10 +149,7 @@ func (c *connection) fillRemembered(src *catalog.Source) bool {
 		return false
 	}
 	src.Revision, src.Capabilities, src.Instructions = r.Revision, wire.Raw(r.Capabilities), r.Instructions
-	src.Items = [call.Kinds][]wire.Raw{
-		call.Tool: statedir.ToRaw(r.Tools), call.Resource: statedir.ToRaw(r.Resources),
-		call.Template: statedir.ToRaw(r.Templates), call.Prompt: statedir.ToRaw(r.Prompts),
-	}
+	src.Items = rememberedItems(r)
 	return true
 }
 

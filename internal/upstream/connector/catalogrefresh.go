@@ -213,7 +213,8 @@ func (t *catalogRefresher) refresh(ctx context.Context, which kinds, news func()
 			}
 		}
 	}
-	if next.Reason = t.reason(); next.Reason != "" {
+	t.setFailed(&next.Failed)
+	if next.Reason = reasonOf(&next.Failed); next.Reason != "" {
 		next.State = Degraded
 	}
 	if t.c.gathersLists() {
@@ -238,12 +239,29 @@ func sameItems(a, b []wire.Raw) bool {
 	return slices.EqualFunc(a, b, func(x, y wire.Raw) bool { return bytes.Equal(x, y) })
 }
 
-// reason says which lists could not be gathered and why, "" if all could.
-func (t *catalogRefresher) reason() string {
+// setFailed sets which lists fail. A list that failed before keeps the time of its first
+// failure.
+func (t *catalogRefresher) setFailed(lists *FailedLists) {
+	for k := range numKinds {
+		list := k.failure(lists)
+		switch {
+		case t.failed[k] == nil:
+			*list = FailedList{}
+		case list.Reason == "":
+			list.Since = time.Now()
+			fallthrough
+		default:
+			list.Reason = fmt.Sprintf("%s: %s", listings[k].Name, t.c.o.reason(ReasonFor(t.failed[k])))
+		}
+	}
+}
+
+// reasonOf says which lists could not be gathered and why, "" if all could.
+func reasonOf(lists *FailedLists) string {
 	var out []string
-	for k, err := range t.failed {
-		if err != nil {
-			out = append(out, fmt.Sprintf("%s: %s", listings[k].Name, t.c.o.reason(ReasonFor(err))))
+	for k := range numKinds {
+		if why := k.failure(lists).Reason; why != "" {
+			out = append(out, why)
 		}
 	}
 	return strings.Join(out, "; ")

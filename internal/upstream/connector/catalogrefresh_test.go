@@ -107,7 +107,7 @@ func TestInvalidLists(t *testing.T) {
 				}
 				broken.Store(false) // the gateway retries without a notification
 				time.Sleep(40 * time.Second)
-				if last := r.Snapshot(); last.State != Ready || last.Reason != "" {
+				if last := r.Snapshot(); last.State != Ready || last.Reason != "" || last.Failed != (FailedLists{}) {
 					t.Errorf("it did not recover: %s, %q", last.State, last.Reason)
 				}
 			})
@@ -134,6 +134,13 @@ func TestFirstListFails(t *testing.T) {
 		shot := r.watch.wait(t, func(s Snapshot) bool { return s.State == Degraded })
 		if want := `tools/list: the result has no array "tools"; resources/list: the result in the server's answer is no object`; shot.Reason != want {
 			t.Errorf("reason %q, want %q", shot.Reason, want)
+		}
+		failed := shot.Failed
+		if want := `tools/list: the result has no array "tools"`; failed.Tools.Reason != want || failed.Tools.Since.IsZero() || failed.Resources.Reason == "" || failed.Prompts.Reason+failed.Templates.Reason != "" {
+			t.Errorf("failed lists %+v", failed)
+		}
+		if shot.Unlisted() {
+			t.Error("a prompt is known, and the snapshot says that nothing is")
 		}
 		if c := shot.Catalog; len(c.Tools) != 0 || len(c.Prompts) != 1 || len(c.Resources) != 0 || len(c.Templates) != 1 {
 			t.Errorf("catalog %+v, want the prompt and the template", c)

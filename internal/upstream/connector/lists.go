@@ -52,6 +52,11 @@ func (k kind) items(c *Catalog) *[]wire.Raw {
 	}
 }
 
+// failure returns the place of the kind's failure.
+func (k kind) failure(f *FailedLists) *FailedList {
+	return [numKinds]*FailedList{kindTools: &f.Tools, kindPrompts: &f.Prompts, kindResources: &f.Resources, kindTemplates: &f.Templates}[k]
+}
+
 // kinds is a set of lists.
 type kinds uint8
 

@@ -68,11 +68,24 @@ type Snapshot struct {
 	Capabilities wire.Raw // an object, nil before the first conversation
 	Instructions string
 	Catalog      Catalog
+	Failed       FailedLists
 	Changes      Changes
 }
 
 // Era returns the era of the conversation, EraUnknown before the first.
 func (s *Snapshot) Era() wire.Era { return s.Revision.Era() }
+
+// FailedLists says of each list why it could not be gathered. The items in the catalog are
+// then those that came last, or none if none ever came.
+type FailedLists struct {
+	Tools, Prompts, Resources, Templates FailedList
+}
+
+// FailedList is a list that could not be gathered. The zero value is one that could.
+type FailedList struct {
+	Reason string // for users, without secrets
+	Since  time.Time
+}
 
 // Up reports whether there is a conversation.
 func (s *Snapshot) Up() bool { return s.State == Ready || s.State == Degraded }
@@ -81,6 +94,13 @@ func (s *Snapshot) Up() bool { return s.State == Ready || s.State == Degraded }
 // call opens one to an upstream whose catalog is known.
 func (s *Snapshot) Available() bool {
 	return s.Up() || s.State == Idle || s.State == Connecting && s.Revision != ""
+}
+
+// Unlisted reports whether there is a conversation whose lists fail, and nothing of the
+// upstream is known.
+func (s *Snapshot) Unlisted() bool {
+	c := &s.Catalog
+	return s.State == Degraded && len(c.Tools)+len(c.Prompts)+len(c.Resources)+len(c.Templates) == 0
 }
 
 // Catalog has the lists of a server, with all pages, each item unchanged.
@@ -126,7 +146,7 @@ func (c *Connector) remember(known *Snapshot) {
 // identity: the connector keeps the old slice if the items are the same.
 func (s *Snapshot) Same(o *Snapshot) bool {
 	same := func(a, b []wire.Raw) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
-	return s.State == o.State && s.Reason == o.Reason && s.Settled == o.Settled && s.Lost == o.Lost && s.Changes == o.Changes &&
+	return s.State == o.State && s.Reason == o.Reason && s.Settled == o.Settled && s.Lost == o.Lost && s.Changes == o.Changes && s.Failed == o.Failed &&
 		s.Revision == o.Revision && s.Instructions == o.Instructions &&
 		bytes.Equal(s.Info, o.Info) && bytes.Equal(s.Capabilities, o.Capabilities) &&
 		same(s.Catalog.Tools, o.Catalog.Tools) && same(s.Catalog.Prompts, o.Catalog.Prompts) &&

@@ -1,0 +1,120 @@
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/statedir"
+	"mcpgateway/internal/upstream/connector"
+	"mcpgateway/internal/wire"
+)
+
+// listServer is an HTTP upstream with one tool. answer answers tools/list while it is set.
+func listServer(t *testing.T, answer *atomic.Pointer[http.HandlerFunc]) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		m, err := wire.Parse(body, wire.Limits{})
+		if err != nil || !m.IsRequest() {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		result := `{}`
+		switch m.Method {
+		case wire.MethodInitialize:
+			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`
+		case wire.MethodToolsList:
+			if fail := answer.Load(); fail != nil {
+				(*fail)(w, r)
+				return
+			}
+			result = `{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`
+		case wire.MethodDiscover:
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+	}))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s.URL
+}
+
+// An upstream that does not answer its list is named, as one that is down is, and is no
+// empty list. It recovers by itself.
+func TestUpstreamThatFailsItsList(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		reason string
+	}{
+		"error":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, "the server answered HTTP 500"},
+		"garbage": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "the server answered HTTP 200 with"},
+		"hangs":   {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer within 300ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var broken, good atomic.Pointer[http.HandlerFunc]
+			broken.Store(&tt.answer)
+			g, _ := start(t, fmt.Sprintf("upstreams: {broken: {url: %q, timeout: 300ms, required: true}, good: {url: %q}}", listServer(t, &broken), listServer(t, &good)), false)
+			const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+			_, got := post(t, g, "", list)
+			if !strings.Contains(got, `"good__t"`) || !strings.Contains(got, `"mcpgateway/unavailable":[{"upstream":"broken"`) || !strings.Contains(got, `"reason":"tools/list: `+tt.reason) {
+				t.Errorf("list %s", got)
+			}
+			if _, got := post(t, g, "", `{"jsonrpc":"2.0","id":2,"method":"prompts/list"}`); strings.Contains(got, "broken") {
+				t.Errorf("the list of prompts names it: %s", got)
+			}
+			if _, got := post(t, g, "", `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"broken__t"}}`); !strings.Contains(got, "-32603") || !strings.Contains(got, tt.reason) {
+				t.Errorf("call %s", got)
+			}
+			if waits := g.waitingFor(); len(waits) != 1 || !strings.Contains(waits[0], "required upstream broken answers no list: tools/list: "+tt.reason) {
+				t.Errorf("readiness waits for %q", waits)
+			}
+			broken.Store(nil)
+			polltest.Until(t, "the list is whole", func() bool {
+				_, got = post(t, g, "", list)
+				return strings.Contains(got, `"broken__t"`) && !strings.Contains(got, "unavailable")
+			})
+			if waits := g.waitingFor(); len(waits) != 0 {
+				t.Errorf("readiness waits for %q", waits)
+			}
+		})
+	}
+}
+
+// If no upstream answers the list, the answer is an error.
+func TestEveryListFails(t *testing.T) {
+	var broken atomic.Pointer[http.HandlerFunc]
+	fail := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	broken.Store(&fail)
+	g, _ := start(t, fmt.Sprintf("upstreams: {broken: {url: %q}}", listServer(t, &broken)), false)
+	if _, got := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); !strings.Contains(got, `"code":-32603`) || !strings.Contains(got, "the upstream broken is unavailable: tools/list: the server answered HTTP 502") {
+		t.Errorf("list %s", got)
+	}
+}
+
+// A list that was never gathered in this run has the items of the run before, and names the
+// upstream.
+func TestFailedListHasTheItemsOfTheRunBefore(t *testing.T) {
+	g := newIdleGateway(t, "upstreams: {files: {command: cat}}")
+	tool := wire.Raw(`{"name":"read","inputSchema":{"type":"object"}}`)
+	g.generation.Load().entry("files").conn.remembered = func() *statedir.Catalog {
+		return &statedir.Catalog{Tools: statedir.FromRaw([]wire.Raw{tool})}
+	}
+	g.setSnapshot(connector.Snapshot{
+		Name: "files", State: connector.Degraded, Settled: true, Revision: wire.Rev20251125, Since: time.Now(), Capabilities: wire.Raw(`{"tools":{}}`),
+		Failed: connector.FailedLists{Tools: connector.FailedList{Reason: "tools/list: gone", Since: time.Now()}},
+	})
+	g.rebuild(t.Context(), time.Now())
+	if got := tools(t, g); !strings.Contains(got, `"files__read"`) || !strings.Contains(got, `"reason":"tools/list: gone"`) {
+		t.Errorf("list %s", got)
+	}
+}
