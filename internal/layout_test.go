@@ -77,13 +77,14 @@ var mayImport = map[string]struct {
 	"upstream/diagnose":             {[]string{"upstream/process"}, "an error is explained without regard to the transport that met it"},
 	"upstream/transport":            {[]string{"upstream/process", "upstream/protocol", "upstream/transport/stdio", "upstream/transport/inproc", "upstream/transport/httpconn", "upstream/transport/streamable", "upstream/transport/sse"}, "one table lists the transports, and nothing else chooses among them"},
 	"upstream/transport/line":       {[]string{"wire", "call", "ratelog", "upstream/diagnose", "upstream/process", "upstream/protocol"}, "a transport knows the contract and never a connector"},
-	"upstream/transport/httpconn":   {[]string{"wire", "call", "ratelog", "http1", "upstream/diagnose", "upstream/protocol"}, "a transport knows the contract and never a connector"},
+	"upstream/transport/httpconn":   {[]string{"wire", "call", "ratelog", "http1", "sockio", "upstream/diagnose", "upstream/protocol"}, "a transport knows the contract and never a connector"},
 	"upstream/transport/streamable": {[]string{"wire", "call", "upstream/diagnose", "upstream/protocol", "upstream/transport/httpconn"}, "a transport knows the contract and never a connector"},
 	"upstream/transport/sse":        {[]string{"wire", "call", "upstream/diagnose", "upstream/protocol", "upstream/transport/httpconn"}, "a transport knows the contract and never a connector"},
 	"upstream/transport/stdio":      {[]string{"upstream/process", "upstream/protocol", "upstream/transport/line"}, "a transport knows the contract and never a connector"},
 	"upstream/transport/inproc":     {[]string{"upstream/protocol", "upstream/transport/line"}, "a transport knows the contract and never a connector"},
 	"upstream/process":              {nil, "children are started and ended without regard to what they speak"},
-	"http1server":                   {[]string{"call"}, "a server knows HTTP and no messages; the context of a request is a call.Scope, below which that of the call costs nothing"},
+	"sockio":                        {nil, "a socket is read and written without regard to the protocol"},
+	"http1server":                   {[]string{"call", "sockio"}, "a server knows HTTP and no messages; the context of a request is a call.Scope, below which that of the call costs nothing"},
 	"http1":                         {nil, "an HTTP client knows HTTP: it replaces http.Transport and nothing else"},
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/sockio"
 )
 
 // The states of a connection.
@@ -47,6 +48,7 @@ type conn struct {
 	raw    net.Conn    // as accepted
 	config *tls.Config // nil for plain connections
 	nc     net.Conn    // raw, or TLS over it
+	pieces net.Conn    // nc, for small reads and writes
 	tls    *tls.ConnectionState
 	handed bool // it belongs to the http.Server
 	remote string
@@ -64,7 +66,7 @@ type conn struct {
 }
 
 func newConn(base context.Context, s *Server, nc net.Conn, config *tls.Config) *conn {
-	c := &conn{s: s, raw: nc, nc: nc, config: config, opened: time.Now()}
+	c := &conn{s: s, raw: nc, nc: nc, pieces: sockio.New(nc), config: config, opened: time.Now()}
 	c.scope.Begin(context.WithValue(base, http.LocalAddrContextKey, nc.LocalAddr()))
 	c.watch.c = c
 	return c
@@ -173,7 +175,7 @@ func (c *conn) handshake() bool {
 		return false
 	}
 	state := secure.ConnectionState()
-	c.tls, c.nc = &state, secure
+	c.tls, c.nc, c.pieces = &state, secure, secure
 	c.setWriteDeadline(time.Time{})
 	switch state.NegotiatedProtocol {
 	case "", "http/1.1":
@@ -285,7 +287,7 @@ func (c *conn) read(b []byte) (int, error) {
 		b[0] = c.watch.byte[0]
 		return 1, nil
 	}
-	return c.nc.Read(b)
+	return c.pieces.Read(b)
 }
 
 // setReadDeadline sets the deadline for reading, after a duration, or none if that is 0.

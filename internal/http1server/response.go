@@ -1,6 +1,7 @@
 package http1server
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -30,7 +31,7 @@ type response struct {
 	r      *request
 	c      *conn
 	header http.Header
-	buf    *answerBuffer // nil before WriteHeader
+	buf    *answerBuffer // nil before WriteHeader, and while a stream is silent
 
 	status   int   // 0 before WriteHeader
 	declared int64 // Content-Length of the handler, or -1
@@ -73,7 +74,7 @@ func (w *response) WriteHeader(status int) {
 		return
 	}
 	w.status = status
-	w.buf = answerBuffers.Get().(*answerBuffer)
+	w.acquire()
 	out := append(w.buf.out[:0], "HTTP/1.1 "...)
 	out = strconv.AppendInt(out, int64(status), 10)
 	out = append(out, ' ')
@@ -200,7 +201,10 @@ func (w *response) Write(p []byte) (int, error) {
 		return 0, http.ErrBodyNotAllowed
 	case w.err != nil:
 		return 0, w.err
+	case w.done:
+		return 0, errHandlerReturned
 	}
+	w.acquire()
 	w.written += int64(len(p))
 	if w.declared >= 0 && w.written > w.declared {
 		return 0, http.ErrContentLength
@@ -286,7 +290,7 @@ func (w *response) flush() {
 		return
 	}
 	w.c.setWriteDeadline(w.writeUntil)
-	_, err := w.c.nc.Write(w.buf.out)
+	_, err := w.c.pieces.Write(w.buf.out)
 	w.wrote(err)
 }
 
@@ -295,14 +299,37 @@ func (w *response) Flush() { w.FlushError() }
 
 // FlushError is used by http.ResponseController.
 func (w *response) FlushError() error {
+	if w.done {
+		return errHandlerReturned
+	}
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
+	w.acquire()
 	if !w.headDone {
 		w.sendBuffered(nil)
 	}
 	w.flush()
+	w.release() // a stream may be silent for long
 	return w.err
+}
+
+var errHandlerReturned = errors.New("the handler of this request has returned")
+
+// acquire makes sure that there is a buffer.
+func (w *response) acquire() {
+	if w.buf == nil {
+		w.buf = answerBuffers.Get().(*answerBuffer)
+		w.buf.out, w.buf.body = w.buf.out[:0], w.buf.body[:0]
+	}
+}
+
+// release gives the buffer back. Everything in it was written.
+func (w *response) release() {
+	if cap(w.buf.out) <= 2*answerSize {
+		answerBuffers.Put(w.buf)
+	}
+	w.buf = nil
 }
 
 // finish completes the answer after the handler has returned.
@@ -311,6 +338,7 @@ func (w *response) finish() {
 		w.WriteHeader(http.StatusOK)
 	}
 	w.done = true
+	w.acquire()
 	if !w.headDone {
 		w.endHead(w.buf.body)
 		w.buf.out = append(w.buf.out, w.buf.body...)
@@ -322,9 +350,5 @@ func (w *response) finish() {
 	if w.declared >= 0 && w.declared != w.written {
 		w.r.last = true // the client may wait for the rest
 	}
-	if cap(w.buf.out) <= 2*answerSize {
-		w.buf.body = w.buf.body[:0]
-		answerBuffers.Put(w.buf)
-	}
-	w.buf = nil
+	w.release()
 }

@@ -356,6 +356,32 @@ func TestRequestsAfterALongOne(t *testing.T) {
 	}
 }
 
+// A silent stream holds no buffer, and a handler that has returned cannot write.
+func TestStreams(t *testing.T) {
+	left := make(chan http.ResponseWriter, 1)
+	address := serve(t, New(quietServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range 2 {
+			io.WriteString(w, "data: x\n\n")
+			w.(http.Flusher).Flush()
+			if w.(*response).buf != nil {
+				t.Error("a silent stream holds a buffer")
+			}
+		}
+		left <- w
+	}))), nil)
+	got := exchange(t, address, "GET / HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n", false)
+	if !strings.Contains(got, `"data: x\n\ndata: x\n\n" <nil>`) {
+		t.Errorf("got %s", got)
+	}
+	w := <-left
+	if _, err := io.WriteString(w, "x"); err != errHandlerReturned {
+		t.Errorf("a late write: %v", err)
+	}
+	if err := http.NewResponseController(w).Flush(); err != errHandlerReturned {
+		t.Errorf("a late flush: %v", err)
+	}
+}
+
 // memoryListener accepts connections in memory, for tests with synctest.
 type memoryListener chan net.Conn
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/http1"
+	"mcpgateway/internal/sockio"
 )
 
 // Connecting has timeouts of its own, so that a host that drops packets is not taken for
@@ -70,6 +71,7 @@ func (p *Pool) adopt(c net.Conn) (net.Conn, error) {
 		c.Close()
 		return nil, net.ErrClosed
 	}
+	c = sockio.New(c)
 	p.conns[c] = struct{}{}
 	return &pooledConn{Conn: c, p: p}, nil
 }
