@@ -20,7 +20,7 @@ type Auditor interface {
 	// Before writes the line of an action before it is done. After an error the action is
 	// not done.
 	Before(line []byte) error
-	// After writes the line of an action that was done, at once or as soon as possible.
+	// After writes the line of an action that was done, soon. It does not wait for that.
 	After(line []byte)
 }
 
