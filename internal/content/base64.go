@@ -1,6 +1,7 @@
 package content
 
 import (
+	"encoding/binary"
 	"strings"
 
 	"mcpgateway/internal/wire"
@@ -37,14 +38,9 @@ func IsBase64(v wire.Value) bool {
 // scanBase64 checks the inside of a JSON string. It stops at an escape other than \/.
 func scanBase64(raw []byte) (ok, escaped bool) {
 	digits, pads := 0, 0
-	for len(raw) >= 8 {
-		r := raw[:8]
-		if base64Class[r[0]]|base64Class[r[1]]|base64Class[r[2]]|base64Class[r[3]]|
-			base64Class[r[4]]|base64Class[r[5]]|base64Class[r[6]]|base64Class[r[7]] != 0 {
-			break
-		}
-		digits += 8
-		raw = raw[8:]
+	for len(raw) >= 32 && areDigits(raw)&areDigits(raw[8:])&areDigits(raw[16:])&areDigits(raw[24:]) == each80 {
+		digits += 32
+		raw = raw[32:]
 	}
 	for i := 0; i < len(raw); i++ {
 		switch base64Class[raw[i]] {
@@ -66,6 +62,27 @@ func scanBase64(raw []byte) (ok, escaped bool) {
 		}
 	}
 	return pads <= 2 && (digits+pads)%4 == 0, false
+}
+
+// Words with one value in each byte.
+const (
+	each01 = 0x0101010101010101
+	each80 = each01 * 0x80
+)
+
+// areDigits returns the high bit of each of the first eight bytes that is a digit of
+// Base64.
+func areDigits(b []byte) uint64 {
+	x := binary.LittleEndian.Uint64(b)
+	low := x &^ each80 // so that no sum below carries into the next byte
+	plus := ^((low ^ each01*'+') + each01*0x7f)
+	return (inRange(low|each01*0x20, 'a', 'z') | inRange(low, '/', '9') | plus) &^ x & each80
+}
+
+// inRange returns the high bit of each byte of x, all of which are ASCII, that is between
+// two characters.
+func inRange(x, from, to uint64) uint64 {
+	return (x + each01*(0x80-from)) &^ (x + each01*(0x7f-to))
 }
 
 // RepairBase64 returns the Base64 that a text stands for, and the MIME type of a data:

@@ -2,6 +2,7 @@ package content
 
 import (
 	"encoding/base64"
+	"strings"
 	"testing"
 
 	"mcpgateway/internal/wire"
@@ -62,6 +63,37 @@ func TestSniff(t *testing.T) {
 	} {
 		if got := SniffMIMEType(base64.StdEncoding.EncodeToString([]byte(begin))); got != want {
 			t.Errorf("%q: %s, want %s", begin, got, want)
+		}
+	}
+}
+
+// Each byte at each place of a word is classified like by the table.
+func TestAreDigits(t *testing.T) {
+	for at := range 8 {
+		for c := range 256 {
+			for _, other := range []byte{'A', 'z', '0', '/', '+', 0x00, 0x80, 0xff} {
+				word := []byte{other, other, other, other, other, other, other, other}
+				word[at] = byte(c)
+				var want uint64
+				for i, b := range word {
+					if base64Class[b] == 0 {
+						want |= 0x80 << (8 * i)
+					}
+				}
+				if got := areDigits(word); got != want {
+					t.Fatalf("%x: %x, want %x", word, got, want)
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkIsBase64(b *testing.B) {
+	v := wire.ValueOf(wire.Raw(`"` + strings.Repeat("iVBORw0KGgo/", 1<<20/12) + `"`))
+	b.SetBytes(int64(len(v.Raw())))
+	for b.Loop() {
+		if !IsBase64(v) {
+			b.Fatal("not Base64")
 		}
 	}
 }

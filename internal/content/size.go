@@ -38,7 +38,7 @@ func Base64Size(v wire.Value) (int, bool) {
 	raw := v.Raw()
 	digits, pads := 0, 0
 	for i := 1; i < len(raw)-1; i++ {
-		for i+8 < len(raw) && pads == 0 && areDigits(raw[i:i+8]) {
+		for i+8 < len(raw) && pads == 0 && areDigits(raw[i:]) == each80 {
 			digits += 8
 			i += 8
 		}
@@ -66,10 +66,4 @@ func Base64Size(v wire.Value) (int, bool) {
 		}
 	}
 	return digits * 3 / 4, digits%4 != 1 && pads <= 2
-}
-
-// areDigits reports whether all of eight bytes are digits of Base64.
-func areDigits(b wire.Raw) bool {
-	return base64Class[b[0]]|base64Class[b[1]]|base64Class[b[2]]|base64Class[b[3]]|
-		base64Class[b[4]]|base64Class[b[5]]|base64Class[b[6]]|base64Class[b[7]] == 0
 }

@@ -8,9 +8,12 @@ package frontend
 import (
 	"bytes"
 	"net/http"
+	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
@@ -36,6 +39,34 @@ func TestPageAllocations(t *testing.T) {
 				t.Errorf("a page allocates %v times, at most %v are allowed", got, most+2)
 			}
 		})
+	}
+}
+
+// A large result is written from where it was read: a call allocates no memory that grows
+// with it.
+func TestLargeResultIsNotCopied(t *testing.T) {
+	const calls, most = 20, 64 << 10
+	for _, upstream := range []wire.Revision{wire.Rev20251125, wire.Rev20260728} {
+		for _, era := range []wire.Era{wire.EraLegacy, wire.EraModern} {
+			t.Run(string(upstream)+" for "+era.String(), func(t *testing.T) {
+				result := wire.Raw(`{"resultType":"complete","content":[{"type":"text","text":"` + strings.Repeat("x", 1<<20) + `"}]}`)
+				run, w := oneRequest(t, era, wire.MethodToolsCall, call.Result{Raw: result, Revision: upstream})
+				run()
+				run()
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				for range calls {
+					run()
+				}
+				runtime.ReadMemStats(&after)
+				if got := (after.TotalAlloc - before.TotalAlloc) / calls; got > most {
+					t.Errorf("a call allocates %d bytes, at most %d are allowed", got, most)
+				}
+				if text := wire.ValueOf(wire.Raw(w.body)).Get("result", "content"); w.status != http.StatusOK || len(text.Raw()) < 1<<20 {
+					t.Errorf("status %d, body %.200s", w.status, w.body)
+				}
+			})
+		}
 	}
 }
 

@@ -4,7 +4,59 @@
 
 package wire
 
-import "testing"
+import (
+	"bytes"
+	"runtime"
+	"testing"
+)
+
+// Large messages are read into memory of the pool, and parsed there.
+func TestLargeMessagesAreNotCopied(t *testing.T) {
+	large := plainResultOf("The quick brown fox. ")
+	frame := AppendEvent(nil, Event{Name: "message", Data: large})
+	src := bytes.NewReader(nil)
+	for _, tc := range []struct {
+		name string
+		max  uint64 // bytes for each message
+		read func() ([]byte, *Buffer, error)
+	}{
+		{"a body", 64 << 10, func() ([]byte, *Buffer, error) {
+			src.Reset(large)
+			b := NewBuffer(NextStep(0, int64(len(large)), 2<<20))
+			err := b.ReadAll(src, int64(len(large)), 2<<20)
+			return b.B, b, err
+		}},
+		{"an event", 64 << 10, func() ([]byte, *Buffer, error) {
+			src.Reset(frame)
+			ev, err := NewSSEReader(src, 2<<20).Next()
+			return ev.Data, ev.Buffer, err
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			run := func() {
+				data, b, err := tc.read()
+				if err != nil || b == nil {
+					t.Fatalf("%v, in memory of the pool: %v", err, b != nil)
+				}
+				if m, err := ParseUpstream(data, Limits{}); err != nil || len(m.Result) < 1<<20 {
+					t.Fatalf("%d bytes, %v", len(m.Result), err)
+				}
+				b.Release()
+			}
+			run()
+			const times = 50
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for range times {
+				run()
+			}
+			runtime.ReadMemStats(&after)
+			if got := (after.TotalAlloc - before.TotalAlloc) / times; got > tc.max {
+				t.Errorf("a message takes %d bytes of new memory, want at most %d", got, tc.max)
+			}
+		})
+	}
+}
 
 // The data path's bounds on allocations, whatever the size of a message.
 func TestAllocations(t *testing.T) {

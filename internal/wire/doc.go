@@ -13,10 +13,13 @@
 //	                     │
 //	                  Edit.Replace(value, new) … Edit.Bytes()        (other bytes untouched)
 //
+// A large message stays where it was read: in a [Buffer], whose memory is used again, with
+// a [Long] that lets readers skip its long strings.
+//
 // Facts about a method are columns of the table in methods.go, which [MethodOf] looks up. No
 // other package chooses between methods by their names.
 //
 // The package is pure: it uses no network and no logger, and imports nothing of this module.
-// Values may be read concurrently; an [Edit], an [SSEReader] and a [LineReader] belong to one
-// goroutine at a time.
+// Values may be read concurrently; a [Buffer], an [Edit], an [SSEReader] and a [LineReader]
+// belong to one goroutine at a time.
 package wire

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"bytes"
 	"sync"
 
 	"mcpgateway/internal/fairshare"
@@ -17,7 +16,7 @@ import (
 // be called after that.
 type EventLog interface {
 	// Append keeps an event. The events of a stream are numbered 1, 2, 3 and so on.
-	// The log must copy the data.
+	// The log may keep the data, which nobody changes any more.
 	Append(stream string, number int, data []byte)
 	// After returns the data of the events of a stream that have a higher number and
 	// are still kept, in order. The caller must not change the data.
@@ -69,7 +68,7 @@ func (l *MemoryLog) Append(stream string, number int, data []byte) {
 		l.events[0] = loggedEvent{} // so that its data can be collected
 		l.events = l.events[1:]
 	}
-	l.events = append(l.events, loggedEvent{stream, number, bytes.Clone(data)})
+	l.events = append(l.events, loggedEvent{stream, number, data})
 }
 
 // acquire reserves room for one more event of n bytes. The caller holds mu.

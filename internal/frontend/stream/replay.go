@@ -31,7 +31,7 @@ type recording struct {
 	number int  // of the last event
 }
 
-// add records an event and returns its id.
+// add records an event, whose data nobody changes any more, and returns its id.
 func (r *recording) add(data []byte) string {
 	if r == nil {
 		return ""

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"sync"
 	"time"
 
@@ -110,7 +111,10 @@ func (st *Stream) enqueue(msg []byte) bool {
 	default:
 		st.disconnect()
 	}
-	id := st.record.add(msg)
+	id := ""
+	if st.record != nil {
+		id = st.record.add(bytes.Clone(msg))
+	}
 	if st.conn == nil {
 		return st.record != nil // the client can still fetch it
 	}
@@ -129,7 +133,8 @@ func (st *Stream) appendFrame(dst []byte, id string, msg []byte) []byte {
 }
 
 // Finish puts the last messages in, however far the client is behind, and ends the
-// stream.
+// stream. The messages may be kept for a client that resumes the stream: the caller must
+// not change them afterwards.
 func (st *Stream) Finish(msgs ...[]byte) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
