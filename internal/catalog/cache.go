@@ -2,22 +2,32 @@ package catalog
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 )
 
-// maxViews bounds the views of a table. Each costs a few bytes for every item, and its
-// listings unless another view shares them.
-const maxViews = 1024
+const (
+	// maxViews bounds the views of a table. Each costs a few bytes for every item, and its
+	// listings unless another view shares them.
+	maxViews = 1024
+	// maxCallers bounds the keys of callers whose view is known. Each costs its key.
+	maxCallers = 16 << 10
+	// ownView begins the key of a view that only callers with the same facts share. No key of
+	// rights begins like this.
+	ownView = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
+)
 
-// viewCache keeps views by the keys of their rights. A full cache drops the half that was not
-// used for longest. The zero cache is empty.
+// viewCache keeps views by what their callers may do, and by the facts about callers from
+// which that follows: many callers may share a view. A full cache drops the half of the views
+// that was not used for longest. The zero cache is empty.
 type viewCache struct {
 	clock atomic.Int64 // grows with each use of a view
 
 	mu      sync.RWMutex
-	views   map[string]*keptView
+	callers map[string]*keptView // by the key of a caller
+	views   map[string]*keptView // by the key of the rights
 	visible map[string]*listings // by the visible entries
 }
 
@@ -29,7 +39,7 @@ type keptView struct {
 
 func (c *viewCache) get(key string) *View {
 	c.mu.RLock()
-	k := c.views[key]
+	k := c.callers[key]
 	few := len(c.views) <= maxViews/2 // then none is dropped soon
 	c.mu.RUnlock()
 	if k == nil {
@@ -48,15 +58,44 @@ func (c *viewCache) withVisible(visible string) *listings {
 	return c.visible[visible]
 }
 
-// put keeps a view. It returns the view that is kept: another one, if that came first.
-func (c *viewCache) put(key, visible string, v *View) *View {
+// join returns the kept view of these rights, nil for none, and keeps it for the caller.
+func (c *viewCache) join(caller, rights string) *View {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k := c.views[key]; k != nil {
+	k := c.views[rights]
+	if k == nil {
+		return nil
+	}
+	c.keepCaller(caller, k)
+	return k.view
+}
+
+// keepCaller keeps the view of a caller. If there are too many callers, some are forgotten;
+// their rights are computed again at their next call. The caller of the method holds mu.
+func (c *viewCache) keepCaller(caller string, k *keptView) {
+	if len(c.callers) >= maxCallers {
+		left := maxCallers / 2
+		for key := range c.callers {
+			if left--; left < 0 {
+				break
+			}
+			delete(c.callers, key)
+		}
+	}
+	k.used.Store(c.clock.Add(1))
+	c.callers[caller] = k
+}
+
+// put keeps a view. It returns the view that is kept: another one, if that came first.
+func (c *viewCache) put(caller, rights, visible string, v *View) *View {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.views[rights]; k != nil {
+		c.keepCaller(caller, k)
 		return k.view
 	}
 	if c.views == nil {
-		c.views, c.visible = make(map[string]*keptView), make(map[string]*listings)
+		c.callers, c.views, c.visible = make(map[string]*keptView), make(map[string]*keptView), make(map[string]*listings)
 	}
 	if len(c.views) >= maxViews {
 		c.shrink()
@@ -67,8 +106,8 @@ func (c *viewCache) put(key, visible string, v *View) *View {
 		c.visible[visible] = v.listings
 	}
 	k := &keptView{view: v, visible: visible}
-	k.used.Store(c.clock.Add(1))
-	c.views[key] = k
+	c.views[rights] = k
+	c.keepCaller(caller, k)
 	return v
 }
 
@@ -86,6 +125,11 @@ func (c *viewCache) shrink() {
 	for _, a := range all[:len(all)/2] {
 		delete(c.views, a.key)
 	}
+	kept := make(map[*keptView]bool, len(c.views))
+	for _, k := range c.views {
+		kept[k] = true
+	}
+	maps.DeleteFunc(c.callers, func(_ string, k *keptView) bool { return !kept[k] })
 	clear(c.visible)
 	for _, k := range c.views {
 		c.visible[k.visible] = k.view.listings

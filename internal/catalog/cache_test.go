@@ -46,9 +46,36 @@ func TestViewsAreSharedByRights(t *testing.T) {
 	}
 }
 
+// Principals whose rules are the same share a view, also if rules name them one by one.
+func TestPrincipalsWithTheSameRulesShareAView(t *testing.T) {
+	const principals, rights = 10_000, 100
+	o := policy.Options{}
+	for i := range rights {
+		var subjects []string
+		for p := i; p < principals; p += rights {
+			subjects = append(subjects, fmt.Sprint("p", p))
+		}
+		o.Rules = append(o.Rules, policy.Rule{
+			Name: fmt.Sprint("r", i), Effect: policy.Allow, Who: policy.Who{Subjects: subjects}, What: policy.What{Tools: []string{fmt.Sprint("u0__tool_", i)}},
+		})
+	}
+	tbl := Build(Options{Policy: policy.MustNew(o)}, many(t, 1000))
+	views := make(map[*View]bool)
+	for p := range principals {
+		v := tbl.View(who(fmt.Sprint("p", p)), nil)
+		views[v] = true
+		if want := fmt.Sprint("u0__tool_", p%rights); len(v.listed[call.Tool]) != 1 || v.listed[call.Tool][0].Public != want {
+			t.Fatalf("principal %d sees %d tools, want %s alone", p, len(v.listed[call.Tool]), want)
+		}
+	}
+	if len(views) != rights || len(tbl.views.views) != rights || len(tbl.views.callers) > maxCallers {
+		t.Errorf("%d views, %d kept for %d callers, want %d", len(views), len(tbl.views.views), len(tbl.views.callers), rights)
+	}
+}
+
 func TestViewsAreBounded(t *testing.T) {
 	tbl := Build(Options{Policy: policy.MustNew(policy.Options{Rules: []policy.Rule{
-		{Name: "own", Effect: policy.Allow, When: condition(t, `principal.subject.startsWith("s")`)},
+		{Name: "own", Effect: policy.Allow, When: condition(t, `principal.subject.startsWith("s") || args.x == principal.subject`)},
 	}})}, []Source{source(t, "f", "f", tool("one"))})
 	first := tbl.View(who("s0"), nil)
 	var wg sync.WaitGroup

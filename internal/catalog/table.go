@@ -134,8 +134,17 @@ func (t *Table) View(who *call.Principal, client *call.Client) *View {
 	if v := t.views.get(key); v != nil {
 		return v
 	}
-	v, visible := newView(t, t.opts.Policy.Rights(c), t.views.withVisible)
-	v = t.views.put(key, visible, v)
+	rights := t.opts.Policy.Rights(c)
+	same, ok := rights.Key()
+	if !ok {
+		same = ownView + key
+	}
+	v := t.views.join(key, same)
+	if v == nil {
+		var visible string
+		v, visible = newView(t, rights, t.views.withVisible)
+		v = t.views.put(key, same, visible, v)
+	}
 	if !t.opts.Policy.TellsCallersApart() {
 		t.sole.Store(v)
 	}

@@ -60,8 +60,8 @@ func (p *Policy) Key(c Caller) string {
 	}
 	f, who := &p.facts, c.Principal
 	b := make([]byte, 0, 64)
-	b = appendNamed(b, f.subjects, []string{who.Subject})
-	b = appendNamed(b, f.issuers, []string{who.Issuer})
+	b = appendNumber(b, f.subjects, who.Subject)
+	b = appendNumber(b, f.issuers, who.Issuer)
 	b = appendNamed(b, f.groups, who.Groups)
 	b = appendNamed(b, f.scopes, who.Scopes)
 	for _, t := range []struct {
@@ -102,6 +102,18 @@ func appendClaims(b []byte, claims wire.Raw, names []string) []byte {
 		h.Write(value)
 	}
 	return h.Sum(b)
+}
+
+// appendNumber appends the number of a name, or that it has none.
+func appendNumber(b []byte, numbers map[string]uint32, name string) []byte {
+	if len(numbers) == 0 {
+		return b
+	}
+	i, ok := numbers[name]
+	if !ok {
+		return append(b, 0)
+	}
+	return binary.AppendUvarint(b, uint64(i)+1)
 }
 
 // appendNamed appends one bit for each numbered name: whether it is among names.
@@ -177,6 +189,36 @@ func (p *Policy) newRights(c Caller) *Rights {
 		r.rules = append(r.rules, h)
 	}
 	return r
+}
+
+// Key returns a key of what the caller may do. Callers with equal keys get the same decision
+// about every item and request, also if [Policy.Key] tells them apart: it is made of facts
+// about the caller, and many callers may have the same rules. Key returns false if a decision
+// may still depend on such a fact.
+func (r *Rights) Key() (key string, ok bool) {
+	var b []byte
+	rest := r.rules
+	for i, rule := range r.policy.rules {
+		if len(rest) == 0 {
+			break
+		}
+		h := rest[0]
+		if h.rule != rule {
+			continue
+		}
+		rest = rest[1:]
+		if h.when != nil && (h.uses&useOfCaller != 0 || len(h.when.claims) > 0) {
+			return "", false
+		}
+		flags := byte(0)
+		for bit, set := range []bool{h.when != nil, h.lacking, h.countsOnly} {
+			if set {
+				flags |= 1 << bit
+			}
+		}
+		b = append(binary.AppendUvarint(b, uint64(i)), flags)
+	}
+	return string(b), true
 }
 
 // missing returns which list does not match the principal, "" if all match. It returns
