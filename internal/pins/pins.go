@@ -89,8 +89,8 @@ func (s *Store) Changed() bool {
 }
 
 // Held returns for each tool of a list why it must not be published, "" if it may be.
-// fresh says that the list was gathered just now: only a fresh list is accepted as the
-// first one.
+// fresh says that the list was gathered as a whole, and the upstream still offers it: only
+// such a list is accepted as the first one.
 func (s *Store) Held(upstream string, tools []wire.Raw, fresh bool) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -116,7 +116,7 @@ func (s *Sessions) stateless(c *call.Call) bool {
 // without a connection: a lazy upstream may have none.
 func (s *Sessions) sessionKind() protocol.SessionKind {
 	way := s.catalogSession.SessionKind()
-	if way == protocol.SessionUnknown && s.o.Stdio != nil && s.catalogSession.Lifetime().Lazy {
+	if way == protocol.SessionUnknown && s.o.HTTP == nil && s.catalogSession.Lifetime().Lazy {
 		return protocol.SessionProcess
 	}
 	return way

@@ -116,7 +116,7 @@ func (h *sessionsRig) serve(t *testing.T, s *Sessions) {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	h.watch.wait(t, isReady)
+	h.watch.wait(t, func(s connector.Snapshot) bool { return isReady(s) || s.State == connector.Idle })
 }
 
 // legacyCall returns a call of a legacy client with these capabilities.
