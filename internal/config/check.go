@@ -93,6 +93,7 @@ func (e *entry) check(m *mapping) {
 	if e.Name != e.Key {
 		m.warnf("", "is named %s here", e.Name)
 	}
+	e.checkURLs(m)
 	e.checkKind(m)
 	e.checkTransport(m)
 	e.checkEnabled(m)
@@ -110,9 +111,9 @@ func (e *entry) check(m *mapping) {
 	e.checkResources(m)
 	e.Cwd = inFolder(m.d.dir, e.Cwd)
 	e.EnvFile = inFolder(m.d.dir, e.EnvFile)
-	at, place := m.place("url")
+	at, place := m.place(urlKey(m))
 	e.URLPlace = Error{File: m.d.file, Line: at.Line, Col: at.Column, Path: place.Text}
-	if e.EnvFile != "" && !m.has("url") {
+	if e.EnvFile != "" && !isRemote(m) {
 		e.mergeEnvFile(m)
 	}
 }
@@ -186,14 +187,46 @@ func mayBeURI(glob string) bool {
 	return true
 }
 
+// isRemote reports whether an upstream has the URL of a remote server.
+func isRemote(m *mapping) bool { return m.has("url") || m.has("urls") }
+
+// urlKey returns the key of the upstream's URLs.
+func urlKey(m *mapping) string {
+	if m.has("urls") && !m.has("url") {
+		return "urls"
+	}
+	return "url"
+}
+
+// checkURLs demands url or urls, and makes the first of urls the URL.
+func (e *entry) checkURLs(m *mapping) {
+	switch {
+	case m.has("url") && m.has("urls"):
+		m.errorf("urls", "contradicts url; list all URLs under urls and remove url")
+		return
+	case len(e.URLs) == 0:
+		if m.has("urls") {
+			m.errorf("urls", "is empty; list the URLs of the server, or write url")
+		}
+		return
+	}
+	for i, u := range e.URLs {
+		if slices.Contains(e.URLs[:i], u) {
+			m.errorf("urls", "has one URL twice; list each once")
+			return
+		}
+	}
+	e.URL = e.URLs[0]
+}
+
 // checkKind demands either a command or a url, and no keys of the other kind. Empty values of the other
 // kind are accepted, since some hosts write them.
 func (e *entry) checkKind(m *mapping) {
-	local, remote := m.has("command"), m.has("url")
+	local, remote := m.has("command"), isRemote(m)
 	switch {
 	case local && remote:
-		m.errorf("url", "an upstream has command or url, not both")
-	case !local && !remote && (m.intended["command"] || m.intended["url"]): // reported already
+		m.errorf(urlKey(m), "an upstream has command or url, not both")
+	case !local && !remote && (m.intended["command"] || m.intended["url"] || m.intended["urls"]): // reported already
 	case !local && !remote:
 		m.errorf("", "needs command, for a program to start, or url, for a remote server")
 	case local && len(e.Headers) > 0:
@@ -221,7 +254,7 @@ const (
 // checkTransport derives the transport from transport, type, command and url.
 func (e *entry) checkTransport(m *mapping) {
 	named, typed := transports[e.Type]
-	switch local, remote := m.has("command"), m.has("url"); {
+	switch local, remote := m.has("command"), isRemote(m); {
 	case local == remote: // reported already
 	case local:
 		if typed && named != TransportStdio {

@@ -76,21 +76,26 @@ func (e *entry) checkAuth(m *mapping) {
 		return
 	}
 	switch header := e.Headers.name("Authorization"); {
-	case !m.has("url") && m.has("command"):
+	case !isRemote(m) && m.has("command"):
 		m.errorf("auth", notForCommand)
 	case e.Auth.Kind == "":
 	case header != "":
 		m.errorf("auth", "contradicts the header %s; keep one of them", header)
-	case !e.Auth.Insecure && !isProtected(e.URL):
-		m.errorf("url", "tokens would go over the network unprotected; write https, or set auth.insecure: true if something else protects the connection")
+	case !e.Auth.Insecure && !e.isProtected():
+		m.errorf(urlKey(m), "tokens would go over the network unprotected; write https, or set auth.insecure: true if something else protects the connection")
 	}
 }
 
 // warnCleartext warns of headers that may be secret and are sent in clear text.
 func (e *entry) warnCleartext(m *mapping) {
-	if name := e.Headers.name("Authorization"); name != "" && m.has("url") && !e.Auth.Insecure && !isProtected(e.URL) {
-		m.warnf("url", "the header %s goes over the network unprotected; write https, or set auth.insecure: true if something else protects the connection", name)
+	if name := e.Headers.name("Authorization"); name != "" && isRemote(m) && !e.Auth.Insecure && !e.isProtected() {
+		m.warnf(urlKey(m), "the header %s goes over the network unprotected; write https, or set auth.insecure: true if something else protects the connection", name)
 	}
+}
+
+// isProtected reports whether the connections to all URLs are protected.
+func (e *entry) isProtected() bool {
+	return !slices.ContainsFunc(e.AllURLs(), func(u string) bool { return !isProtected(u) })
 }
 
 // isProtected reports whether a connection to a URL is encrypted or stays on this machine.

@@ -33,7 +33,9 @@ func (c *Config) Secrets(env func(string) (string, bool)) []string {
 	}
 	found.walk("", reflect.ValueOf(c).Elem())
 	for _, u := range c.Upstreams {
-		found.url(u.URL)
+		for _, s := range u.AllURLs() {
+			found.url(s)
+		}
 		for _, name := range u.InheritEnv {
 			if value, ok := env(name); ok {
 				found.named(name, value)

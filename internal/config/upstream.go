@@ -107,7 +107,9 @@ type Connection struct {
 	Limits     ProcessLimits     `yaml:"limits" doc:"what the program and the processes that it starts may use"`
 
 	// URL may carry a key in its query: log RedactedURL instead.
-	URL     string      `yaml:"url" alias:"serverUrl|httpUrl" format:"url" blank:"true" doc:"URL of a remote server"`
+	URL string `yaml:"url" alias:"serverUrl|httpUrl" format:"url" blank:"true" doc:"URL of a remote server"`
+	// URLs are all URLs if there are several; then URL is the first one.
+	URLs    []string    `yaml:"urls" format:"url" doc:"URLs of one remote server, in the place of url; each session uses one that works"`
 	Headers Headers     `yaml:"headers" format:"headers" doc:"HTTP headers for the remote server; {{principal.subject}} and the like stand for the calling principal"`
 	Auth    Credentials `yaml:"auth,omitempty" doc:"credentials for the remote server"`
 
@@ -234,9 +236,20 @@ func (u Upstream) EffectivePrefix() string {
 	return u.Name
 }
 
+// AllURLs returns URLs, or URL if that is the only one.
+func (c Connection) AllURLs() []string {
+	if len(c.URLs) > 0 {
+		return c.URLs
+	}
+	return []string{c.URL}
+}
+
 // RedactedURL is URL without the values of its query, which may contain a key.
-func (c Connection) RedactedURL() string {
-	parsed, err := url.Parse(c.URL)
+func (c Connection) RedactedURL() string { return RedactURL(c.URL) }
+
+// RedactURL returns a URL without the values of its query.
+func RedactURL(s string) string {
+	parsed, err := url.Parse(s)
 	if err != nil {
 		return redacted
 	}

@@ -61,6 +61,9 @@ func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
 			call.Template: len(s.Catalog.Templates), call.Prompt: len(s.Catalog.Prompts),
 		},
 	}
+	for _, at := range e.conn.sessions.URLs() {
+		u.URLs = append(u.URLs, inspect.URL(at))
+	}
 	if (s.State == connector.Down || s.State == connector.Connecting) && s.Reason != "" && s.Advice != "" {
 		u.Reason = s.Advice
 	}

@@ -51,6 +51,13 @@ func (g *Gateway) options(name, key string, u config.Connection) (upstream.Optio
 	if err != nil {
 		return o, fmt.Errorf("upstream %s: url is not a valid URL", name) // the error contains the URL, which may contain a key
 	}
+	for _, s := range u.URLs {
+		each, err := url.Parse(s)
+		if err != nil {
+			return o, fmt.Errorf("upstream %s: one of urls is not a valid URL", name)
+		}
+		o.URLs = append(o.URLs, upstream.URL{URL: each, Name: config.RedactURL(s)})
+	}
 	o.HTTP = &httpconn.Config{URL: at, Headers: staticHeaders(u.Headers)}
 	o.Transport = transport.Kind(u.Transport) // both have the same names
 	source, err := newCredentials(name, u, at, g.grants)

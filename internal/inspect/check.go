@@ -32,6 +32,14 @@ type UpstreamReport struct {
 	Items    map[string]int  `json:"items,omitempty"` // how many it lists, by kind in the plural
 	Faults   int             `json:"faults"`          // violations of the specification
 	Seconds  float64         `json:"seconds"`         // the duration of the first attempt to connect
+	URLs     []URLReport     `json:"urls,omitempty"`  // if it has several
+}
+
+// URLReport is how one of several URLs of an upstream is.
+type URLReport struct {
+	URL      string `json:"url"`      // without the values of its query
+	Sessions int    `json:"sessions"` // that use it
+	Why      string `json:"why,omitempty"`
 }
 
 // ProbeReport is the result of probing one item.
@@ -149,6 +157,13 @@ func (r *Report) addUpstream(u Upstream, late func(reason string) string) {
 	}
 	for kind, n := range u.Items {
 		report.Items[call.Kind(kind).Plural()] = n
+	}
+	for _, at := range u.URLs {
+		report.URLs = append(report.URLs, URLReport{at.Name, at.Sessions, at.Reason})
+		if at.Reason != "" && (u.State == connector.Ready || u.State == connector.Degraded) {
+			r.Findings = append(r.Findings, Finding{Severity: SeverityWarning, What: "unreachable", Upstream: u.Name,
+				Message: at.Name + " fails, and the other URLs are used: " + at.Reason})
+		}
 	}
 	f := Finding{Severity: SeverityError, What: "unreachable", Upstream: u.Name, Message: u.Reason}
 	switch u.State {

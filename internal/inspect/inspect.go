@@ -39,6 +39,14 @@ type Upstream struct {
 	Reason   string          // why it is degraded, down or slow to start, and what to do about it
 	Took     time.Duration   // the duration of the first attempt to connect, 0 while it goes on
 	Required bool
+	URLs     []URL // if the upstream has several
+}
+
+// URL is how one of several URLs of an upstream is.
+type URL struct {
+	Name     string // without secrets
+	Sessions int    // that use it
+	Reason   string // why it is avoided, "" if it is not
 }
 
 // Inspector inspects one gateway. The methods may be called by many goroutines at once.

@@ -48,6 +48,7 @@ type Options struct {
 	// with its first message.
 	printed  func(text []byte)
 	throttle *protocol.Throttle // of the session
+	urls     *urlPool           // of all sessions; nil if the server has only one URL
 }
 
 // Server says how the server is reached, and what it is expected to say. Exactly one of
@@ -56,6 +57,8 @@ type Server struct {
 	Stdio *process.Config // a child process
 	Pipe  inproc.StartFunc
 	HTTP  *httpconn.Config
+	// URLs are the URLs of the server over HTTP if it has several; then HTTP has the first.
+	URLs []URL
 	// Transport is one of those over HTTP if HTTP is set: transport.Auto.
 	Transport transport.Kind
 
@@ -172,6 +175,9 @@ func (o Options) withDefaults() *Options {
 		o.printed = func([]byte) {}
 	}
 	o.refusals = protocol.NewRefusals()
+	if len(o.URLs) > 1 {
+		o.urls = newURLPool(o.URLs)
+	}
 	if o.Metrics == nil {
 		o.Metrics = connector.NewMetrics()
 	}
@@ -212,7 +218,20 @@ func (o *Options) dialer(tools httpconn.ToolHeaders) (protocol.Dialer, error) {
 			return nil, errors.New("upstream: exactly one of Stdio, Pipe and HTTP must be set")
 		}
 	}
-	return transport.New(kind, o.conversation(), s)
+	if o.urls == nil {
+		return transport.New(kind, o.conversation(), s)
+	}
+	d := &urlDialer{pool: o.urls, log: o.Logger, mask: o.Mask}
+	for _, u := range o.URLs {
+		at := *o.HTTP
+		at.URL, s.HTTP = u.URL, &at
+		dialer, err := transport.New(kind, o.conversation(), s)
+		if err != nil {
+			return nil, err
+		}
+		d.dialers = append(d.dialers, dialer)
+	}
+	return d, nil
 }
 
 // shortMemory remembers the era of one server as long as its connector lives.
@@ -228,7 +247,11 @@ func (o *Options) advice(why error) string {
 	case o.Stdio != nil:
 		return diagnose.Program(*o.Stdio, why)
 	case o.HTTP != nil:
-		return diagnose.Remote(diagnose.RemoteServer{URL: o.HTTP.URL, HasCredentials: o.HTTP.HasCredentials(), Mask: o.Mask}, why)
+		at := o.HTTP.URL
+		if failed, ok := errors.AsType[*urlError](why); ok {
+			at, why = failed.url.URL, failed.err
+		}
+		return diagnose.Remote(diagnose.RemoteServer{URL: at, HasCredentials: o.HTTP.HasCredentials(), Mask: o.Mask}, why)
 	default:
 		return why.Error()
 	}

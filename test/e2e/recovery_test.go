@@ -265,3 +265,37 @@ func TestUpstreamFloods(t *testing.T) {
 		t.Errorf("%v tables for %d changes of a list", swaps, changes)
 	}
 }
+
+// An upstream with several URLs is up as long as one of them works.
+func TestUpstreamURLs(t *testing.T) {
+	t.Parallel()
+	a, b := startMoody(t, nil), startMoody(t, nil)
+	g := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
+		"replicated": {"urls": []string{a.URL + "/?key=s3cr3t", b.URL}, "transport": "streamable-http", "era": "legacy", "breaker": rig.Config{"failures": 3, "open": "1h"}},
+	}})
+	c, err := raw.Open(t.Context(), g.URL, raw.Modern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := func(from *moody) func() bool {
+		return func() bool {
+			text, err := callTool(t.Context(), c, "replicated")
+			return err == nil && strings.Contains(text, strings.TrimPrefix(from.URL, "http://"))
+		}
+	}
+	if _, err := callTool(t.Context(), c, "replicated"); err != nil {
+		t.Fatal(err)
+	}
+	if answers(b)() { // the session of this client may use either
+		a, b = b, a
+	}
+	a.mood.Store(fails) // the breaker opens for longer than the test lasts, and the session moves
+	polltest.Until(t, "the other URL answers", answers(b))
+	a.mood.Store(good)
+	b.CloseClientConnections()
+	b.Close()
+	polltest.Until(t, "the first URL answers again", answers(a))
+	if output := g.Process.Output(); !strings.Contains(output, "a URL of the server fails") && !strings.Contains(output, "no connection") || strings.Contains(output, "s3cr3t") {
+		t.Errorf("the log: %s", output)
+	}
+}

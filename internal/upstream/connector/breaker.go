@@ -222,16 +222,16 @@ func (b *breaker) pinged(alive bool, now time.Time) bool {
 	return true
 }
 
-// connected says that a new conversation has begun. It reports whether that closed the
-// breaker: it does if none of the failed calls was sent. A server that ends or hangs in each
-// call has to answer a call.
-func (b *breaker) connected() (closed bool) {
+// connected says that a new conversation has begun, and whether it is at another address. It
+// reports whether that closed the breaker: it does at another address, and if none of the
+// failed calls was sent. A server that ends or hangs in each call has to answer a call.
+func (b *breaker) connected(moved bool) (closed bool) {
 	if !b.alerted.Load() {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.failures.unsent && b.close()
+	return (moved || b.failures.unsent) && b.close()
 }
 
 // close forgets all failures, and reports whether the breaker was not closed. The caller

@@ -17,8 +17,38 @@ import (
 // noteAnswer tells the breaker that the server is alive.
 func (c *Connector) noteAnswer() {
 	if c.breaker.answered() {
+		c.moving.Store(false)
 		c.logBreakerClosed()
 	}
+}
+
+// errMoving ends a conversation at an address whose calls fail.
+var errMoving = errors.New("calls fail at this address of the server")
+
+// moveAway has the conversation ended if its server has another address that may work, as
+// soon as no call is in flight.
+func (c *Connector) moveAway() {
+	conn := c.current()
+	if conn == nil {
+		return
+	}
+	if address := conn.Traits().Address; address != nil && address.Fails() {
+		c.moving.Store(true)
+		protocol.Poke(c.usage.changed)
+	}
+}
+
+// noteAddress notes the address of a new conversation, and reports whether it is another
+// one.
+func (c *Connector) noteAddress(conn protocol.Conn) (moved bool) {
+	c.moving.Store(false)
+	address := conn.Traits().Address
+	if address == nil {
+		return false
+	}
+	moved = address.N != c.address
+	c.address = address.N
+	return moved
 }
 
 // noteFailure tells the breaker that a call failed with err, for which reason is the text
@@ -31,15 +61,15 @@ func (c *Connector) noteFailure(a admission, g *callGuard, cl *call.Call, err er
 	}
 	switch c.breaker.failed(a, how, itemOf(cl), reason, time.Now()) {
 	case opened:
-		c.logBreakerOpen(zap.WarnLevel, reason)
+		c.breakerOpened(zap.WarnLevel, reason)
 	case reopened:
-		c.logBreakerOpen(zap.DebugLevel, reason)
+		c.breakerOpened(zap.DebugLevel, reason)
 	case needsPing:
 		c.tasks.Start(func(ctx context.Context) {
 			conn := c.current()
 			alive := conn != nil && c.ping(ctx, conn) == nil
 			if c.breaker.pinged(alive, time.Now()) {
-				c.logBreakerOpen(zap.WarnLevel, reason)
+				c.breakerOpened(zap.WarnLevel, reason)
 			}
 		})
 	}
@@ -96,7 +126,9 @@ func (c *Connector) ping(ctx context.Context, conn protocol.Conn) error {
 	return &protocol.CallError{Reason: "the server did not answer a ping: " + ReasonFor(err), NotSent: true, Cause: err}
 }
 
-func (c *Connector) logBreakerOpen(level zapcore.Level, reason string) {
+// breakerOpened logs that the breaker is open, and leaves the address of the server.
+func (c *Connector) breakerOpened(level zapcore.Level, reason string) {
+	defer c.moveAway()
 	limits := c.breaker.health.settings()
 	c.o.Logger.Log(level, "the circuit breaker is open: calls fail at once", zap.Int("failures", limits.Failures), zap.Duration("for", limits.Open),
 		zap.String("last_error", c.o.reason(reason)))

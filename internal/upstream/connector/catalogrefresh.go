@@ -52,10 +52,11 @@ type catalogRefresher struct {
 }
 
 // refreshCatalog gathers the catalog of a conversation and keeps it fresh until ctx
-// ends, or nothing needs the conversation any more: then it returns true, and calls find
-// the conversation no longer. A session that gathers no lists only keeps its log level. If
-// a conversation before was lost, all lists count as changed.
-func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h protocol.Hello, again bool) (unused bool) {
+// ends. It returns errUnused if nothing needs the conversation any more, and errMoving if
+// the server has a better address; then calls find the conversation no longer. A session
+// that gathers no lists only keeps its log level. If a conversation before was lost, all
+// lists count as changed.
+func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h protocol.Hello, again bool) error {
 	t := &catalogRefresher{c: c, conn: conn, h: h, headers: conn.Traits().HeaderParams}
 	for k := range numKinds {
 		capability := listings[k].Capability
@@ -87,7 +88,9 @@ func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h pr
 			timer = time.After(time.Until(t.when))
 		}
 		if after, rest, ok := c.checkUnused(t.gathered, time.Now()); rest && c.retire(conn) {
-			return true
+			return errUnused
+		} else if c.moving.Load() && c.retire(conn) {
+			return errMoving
 		} else if ok {
 			check = time.After(max(after, 0))
 		}
@@ -121,7 +124,7 @@ func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h pr
 			idle.Reset(wait)
 		}
 	}
-	return false
+	return nil
 }
 
 // setLevel tells a legacy server the wanted log level, and returns when that has to be

@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type Connector struct {
 	published    atomic.Pointer[Snapshot]         // state.snapshot
 	draft        draft
 	breaker      breaker
+	moving       atomic.Bool              // the next conversation is to use another address
 	tasks        protocol.BackgroundTasks // pings for the breaker
 	notes        *noteLimiter
 	listTurns    *rate.Limiter // of lists that are gathered because they changed
@@ -46,6 +48,7 @@ type Connector struct {
 	// The goroutine of Run alone uses the fields below.
 
 	began         time.Time // when the last attempt began
+	address       int       // the one of the last conversation
 	hasGatherSlot bool
 
 	publish sync.Mutex // held by update, so that the observer hears of changes in order
@@ -138,6 +141,9 @@ func (c *Connector) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		if err == errMoving {
+			continue
+		}
 		o.unused = err == errUnused
 		if o.known = o.unused || !failed && c.Snapshot().State == Ready; o.unused {
 			continue
@@ -209,7 +215,7 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 	}
 	c.o.Logger.Log(level, "connected", zap.String("revision", string(h.Revision)))
 	c.reportExtensions(h)
-	if c.breaker.connected() {
+	if c.breaker.connected(c.noteAddress(conn)) {
 		c.logBreakerClosed()
 	}
 	synced := make(chan struct{})
@@ -217,8 +223,8 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 		defer close(synced)
 		c.syncSubscriptions(alive, conn, h)
 	}()
-	unused := c.refreshCatalog(alive, conn, h, again)
-	if unused {
+	left := c.refreshCatalog(alive, conn, h, again)
+	if left != nil {
 		stop()
 	}
 	<-done
@@ -232,10 +238,7 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 	if protocol.IsHung(why) {
 		c.o.Metrics.hung.WithLabelValues(c.o.Name).Inc()
 	}
-	if unused {
-		return errUnused
-	}
-	return why
+	return cmp.Or(left, why)
 }
 
 // reportExtensions counts and logs the extensions of the server that are not declared to

@@ -64,7 +64,9 @@ func (c *Connector) endUse() {
 	if c.lifetime.Load().limited() {
 		c.usage.lastUse.Store(time.Now().UnixNano())
 	}
-	c.usage.users.Add(-1)
+	if c.usage.users.Add(-1); c.moving.Load() {
+		protocol.Poke(c.usage.changed)
+	}
 }
 
 // Use has the connection opened, and keeps it open until the caller calls end. It does

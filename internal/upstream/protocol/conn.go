@@ -93,9 +93,19 @@ type Traits struct {
 	HeaderParams bool
 	// Stream is the stream that notifications come on; nil if they need none.
 	Stream *Stream
+	// Address is the address of the server, if it has several; else nil.
+	Address *Address
 	// OpenLegacy reports whether a server that speaks both eras lets clients open a
 	// legacy session, which it does if need be. It is nil for all others.
 	OpenLegacy func(ctx context.Context) (bool, error)
+}
+
+// Address is one of several addresses of a server.
+type Address struct {
+	N int // distinguishes it from the others
+	// Fails says that calls fail there. It reports whether another address may work: the
+	// next conversation will use that one.
+	Fails func() (others bool)
 }
 
 // SessionKind says what one more session with a server is.
