@@ -12,8 +12,8 @@ import (
 	"mcpgateway/test/internal/rig"
 )
 
-// BenchmarkOthers measures the calls of an upstream without a fault, first while nothing fails and then beside each fault, which other clients
-// meet all the time. It asserts nothing. Run it alone: go test ./test/faults/matrix -run '^$' -bench Others -benchtime 2s
+// BenchmarkOthers measures the calls of an upstream without a fault, while other clients call a second upstream at a fixed pace: first one that does
+// not fail either, and then one with each fault. It asserts nothing. Run it alone: go test ./test/faults/matrix -run '^$' -bench Others -benchtime 500x
 func BenchmarkOthers(b *testing.B) {
 	f := startFleet(b)
 	for _, transport := range transports {
@@ -25,7 +25,8 @@ func BenchmarkOthers(b *testing.B) {
 			}
 		}
 		g := startGateway(b, f, upstreams, nil)
-		b.Run(transport+"/none", func(b *testing.B) { measure(b, g, s.Name, "") })
+		calm := f.servers[cell{hangs, transport, ""}]
+		b.Run(transport+"/none", func(b *testing.B) { measure(b, g, s.Name, calm.Name) })
 		for _, c := range cellsOf(transport, atCall) {
 			faulty := f.servers[cell{c.kind, transport, ""}]
 			b.Run(transport+"/"+c.kind, func(b *testing.B) {
@@ -37,20 +38,30 @@ func BenchmarkOthers(b *testing.B) {
 	}
 }
 
-// measure calls the bystander b.N times, while four clients call the upstream that fails, and reports quantiles.
-func measure(b *testing.B, g *gateway, bystander, faulty string) {
+// others is how many clients call the second upstream, and othersPace the time between two calls of each.
+const (
+	others     = 4
+	othersPace = 10 * time.Millisecond
+)
+
+// measure calls the bystander b.N times, while other clients call the second upstream, and reports quantiles.
+func measure(b *testing.B, g *gateway, bystander, second string) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	var wg sync.WaitGroup
 	c := open(b, g.Gateway, raw.Modern)
-	if faulty != "" {
-		for range 4 {
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					_, _ = work(ctx, c, faulty, "x", false) // it fails
+	for range others {
+		wg.Go(func() {
+			pace := time.NewTicker(othersPace)
+			defer pace.Stop()
+			for ctx.Err() == nil {
+				_, _ = work(ctx, c, second, "x", false) // it may fail
+				select {
+				case <-pace.C:
+				case <-ctx.Done():
 				}
-			})
-		}
+			}
+		})
 	}
 	took := make([]time.Duration, 0, b.N)
 	for n := 0; b.Loop(); n++ {
