@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -17,7 +16,7 @@ type calls struct {
 	FrontTLS    bool   // clients use TLS
 	UpstreamTLS bool   // the upstream has TLS
 	Stdio       bool   // the upstream is a process with lines
-	HTTP2       bool   // clients use HTTP/2 without TLS
+	HTTP2       bool   // clients use HTTP/2, over TLS
 	Sessions    bool   // clients open and end sessions instead of making calls
 	// Change changes the configuration of the gateway and what clients call.
 	Change func(ctx context.Context, s *stage, config *gatewayConfig, t *target) error
@@ -58,7 +57,7 @@ func (c calls) start(ctx context.Context, s *stage) (measure, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.FrontTLS {
+	if c.FrontTLS || c.HTTP2 {
 		if t.TLS, err = clientTLS(s.certs.cert()); err != nil {
 			return nil, err
 		}
@@ -69,33 +68,14 @@ func (c calls) start(ctx context.Context, s *stage) (measure, error) {
 	}
 	l := s.load
 	l.Clients = c.Clients
-	if c.HTTP2 && c.Via == viaGateway {
-		if err := tryOnce(ctx, open); err != nil {
-			return nil, fmt.Errorf("%w: %w", errNotServed, err)
-		}
-	}
 	return func(ctx context.Context) (sample, error) { return l.run(ctx, pid, open) }, nil
-}
-
-// errNotServed means that the gateway does not offer what a path is about. The
-// path is left out, with a note.
-var errNotServed = errors.New("the gateway does not serve this")
-
-// tryOnce makes one call.
-func tryOnce(ctx context.Context, open opener) error {
-	c, err := open(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	return c.call()
 }
 
 // serve starts the processes of the path and sets the URL and the tools of t. It
 // returns the measured process.
 func (c calls) serve(ctx context.Context, s *stage, t *target) (pid int, err error) {
 	front := role{}
-	if c.FrontTLS {
+	if c.FrontTLS || c.HTTP2 {
 		front.Certs = s.certs.Dir
 	}
 	if c.Via == viaGateway {
@@ -144,10 +124,10 @@ func (c calls) upstream(s *stage) role {
 
 func (c calls) nginxOptions() string {
 	switch {
+	case c.HTTP2:
+		return "ssl http2"
 	case c.FrontTLS:
 		return "ssl"
-	case c.HTTP2:
-		return "http2"
 	}
 	return ""
 }
@@ -155,7 +135,7 @@ func (c calls) nginxOptions() string {
 // startGateway starts a gateway in front of the path's upstream.
 func (c calls) startGateway(ctx context.Context, s *stage, t *target) (g *gateway, err error) {
 	config := newGatewayConfig(s.newFile("gateway"))
-	if c.FrontTLS {
+	if c.FrontTLS || c.HTTP2 {
 		config.TLS = map[string]any{"cert": s.certs.cert(), "key": s.certs.key()}
 	}
 	if c.Stdio {

@@ -44,7 +44,7 @@ type target struct {
 	// uses the next one for each call. Without keys no credentials are sent.
 	Keys []string
 	TLS  *tls.Config
-	// HTTP2 makes clients speak HTTP/2 without TLS.
+	// HTTP2 makes clients speak HTTP/2, for which they need TLS.
 	HTTP2 bool
 	callArguments
 }
@@ -73,7 +73,7 @@ func connect(ctx context.Context, t *target, number, bufferSize int) (*connectio
 	}
 	c := &connection{}
 	if t.HTTP2 {
-		c.http2 = newHTTP2(ctx, t.URL)
+		c.http2 = newHTTP2(ctx, t.URL, t.TLS)
 	} else if err := c.dial(ctx, u, t.TLS, bufferSize); err != nil {
 		return nil, err
 	}

@@ -3,13 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 )
 
-// http2 is a connection that speaks HTTP/2 without TLS.
+// http2 is a connection that speaks HTTP/2 over TLS.
 type http2 struct {
 	ctx       context.Context
 	transport *http.Transport
@@ -18,9 +19,9 @@ type http2 struct {
 	header    http.Header
 }
 
-func newHTTP2(ctx context.Context, url string) *http2 {
-	h := &http2{ctx: ctx, url: url, transport: &http.Transport{DisableCompression: true, Protocols: new(http.Protocols)}}
-	h.transport.Protocols.SetUnencryptedHTTP2(true)
+func newHTTP2(ctx context.Context, url string, secure *tls.Config) *http2 {
+	h := &http2{ctx: ctx, url: url, transport: &http.Transport{DisableCompression: true, TLSClientConfig: secure.Clone(), Protocols: new(http.Protocols)}}
+	h.transport.Protocols.SetHTTP2(true)
 	return h
 }
 

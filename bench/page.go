@@ -160,8 +160,6 @@ figure is the median of {{.Turns}} turns; a measurement of calls lasts {{.Durati
 {{.About}}
 {{if .Failed}}
 This workload failed.
-{{end}}{{range .Notes}}
-Note: {{.}}
 {{end}}
 {{table .}}{{if .Ratios}}
 | ratio | median | range |

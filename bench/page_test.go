@@ -45,7 +45,6 @@ func TestRender(t *testing.T) {
 		Ratios: []ratio{{Metric: perSecond, Of: viaGateway, To: viaReverse, AtLeast: 2, Requirement: 1}},
 	}
 	o := rated(w, map[string][]float64{viaReverse: {100}, viaGateway: {150}})
-	o.Notes = []string{"a note"}
 	r := &report{Turns: 1, CPUs: 2, Versions: map[string]string{"go": "go1.26"}, Workloads: []*outcome{o}, Profiles: []profiled{{
 		Name: "gateway", Flame: &frame{Name: "all", Percent: 100, Calls: []*frame{{Name: "router.Call", Percent: 40, Kind: kindGateway}}},
 		Sites: []site{{Function: "f", For: "g", Objects: 1, Bytes: 16}},
@@ -64,7 +63,7 @@ func TestRender(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"# Title\n", "| 1 | json-1k | gateway / reverse | ≥ 2 | 1.50 | 1.50 to 1.50 | **not met** |", "| gateway | 150 |", "Note: a note",
+		"# Title\n", "| 1 | json-1k | gateway / reverse | ≥ 2 | 1.50 | 1.50 to 1.50 | **not met** |", "| gateway | 150 |",
 		"| `f` | `g` | 1.00 | 16 |", "\nThe end.\n",
 	} {
 		if strings.Count(string(got), want) != 1 {

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
+	"runtime"
 	"strconv"
+	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -48,6 +52,29 @@ func children(pid int) (pids []int) {
 		}
 	}
 	return pids
+}
+
+// starter is the thread that starts processes. It lives as long as this process.
+var starter = sync.OnceValue(func() chan<- func() {
+	starts := make(chan func())
+	go runStarter(starts)
+	return starts
+})
+
+func runStarter(starts <-chan func()) {
+	runtime.LockOSThread()
+	for start := range starts {
+		start()
+	}
+}
+
+// startWithParent starts a process that is told to end when this process ends,
+// however that happens. The signal follows the thread that started the process.
+func startWithParent(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	started := make(chan error)
+	starter() <- func() { started <- cmd.Start() }
+	return <-started
 }
 
 // raiseFileLimit allows this process, and those that it starts, n open files.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -45,6 +46,32 @@ func TestChildrenCount(t *testing.T) {
 	if both, child := residentBytes(cmd.Process.Pid), residentBytes(pids[0]); child == 0 || both <= child {
 		t.Errorf("the process with its child has %d bytes, the child %d", both, child)
 	}
+}
+
+// A process that was started here ends when this program is killed.
+func TestProcessesEndWithTheProgram(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := exec.Command(self, "-start-sleep")
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	reader := bufio.NewReader(out)
+	if line, err := reader.ReadString('\n'); err != nil {
+		t.Fatalf("the program says %q: %v", line, err)
+	}
+	parent.Process.Kill()
+	// The child has the pipe too, which therefore ends with the child.
+	if _, err := reader.ReadString('\n'); err != io.EOF {
+		t.Errorf("got %v, want the end of the output", err)
+	}
+	parent.Wait()
 }
 
 func TestRaiseFileLimit(t *testing.T) {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os/exec"
 	"runtime"
 	"time"
 )
@@ -13,4 +14,8 @@ import (
 func cpuTime(int) time.Duration   { return 0 }
 func residentBytes(int) int64     { return 0 }
 func raiseFileLimit(uint64) error { return nil }
-func machine() string             { return runtime.GOOS + "/" + runtime.GOARCH }
+
+// startWithParent starts a process. On Linux it ends with this one.
+func startWithParent(cmd *exec.Cmd) error { return cmd.Start() }
+
+func machine() string { return runtime.GOOS + "/" + runtime.GOARCH }

@@ -42,7 +42,7 @@ func startProcess(cmd *exec.Cmd, log string) (*process, error) {
 	if cmd.Stdout == nil {
 		cmd.Stdout = file
 	}
-	if err := cmd.Start(); err != nil {
+	if err := startWithParent(cmd); err != nil {
 		file.Close()
 		return nil, err
 	}

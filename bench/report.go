@@ -33,7 +33,6 @@ type outcome struct {
 	Name   string         `json:"name"`
 	About  string         `json:"about"`
 	Failed string         `json:"failed,omitempty"`
-	Notes  []string       `json:"notes,omitempty"`
 	Paths  []pathOutcome  `json:"paths"`
 	Ratios []ratioOutcome `json:"ratios"`
 
@@ -159,9 +158,6 @@ func (o *outcome) print(w io.Writer) error {
 	if o.Failed != "" {
 		_, err := fmt.Fprintf(w, "FAILED: %s\n", o.Failed)
 		return err
-	}
-	for _, note := range o.Notes {
-		fmt.Fprintf(w, "note: %s\n", note)
 	}
 	shown := o.shown()
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -55,17 +54,17 @@ func serveRole(r role, stop io.Reader, ready io.Writer) error {
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, Protocols: new(http.Protocols)}
 	server.Protocols.SetHTTP1(true)
-	server.Protocols.SetUnencryptedHTTP2(true)
-	scheme := "http"
+	server.Protocols.SetHTTP2(true)
+	scheme, serve := "http", server.Serve
 	if r.Certs != "" {
 		scheme = "https"
+		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 		if server.TLSConfig, err = serverTLS(r.Certs); err != nil {
 			return fmt.Errorf("role %s: %w", r.Kind, err)
 		}
-		listener = tls.NewListener(listener, server.TLSConfig)
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- serve(listener) }()
 	fmt.Fprintf(ready, "%s://%s/mcp\n", scheme, listener.Addr())
 
 	io.Copy(io.Discard, stop) // the role ends at EOF or an error

@@ -116,23 +116,17 @@ func (p path) compared() (ratios []ratio) {
 // measure starts the paths of a workload and measures them turn by turn. Each
 // turn begins with another path, so that no path is always first.
 func (s *stage) measure(ctx context.Context, w workload, out *outcome, stderr io.Writer) error {
-	var measures []measure
-	var names []string
-	for _, p := range w.Paths {
-		m, err := p.Start(ctx, s)
-		if errors.Is(err, errNotServed) {
-			out.Notes = append(out.Notes, fmt.Sprintf("path %s is left out: %v", p.Name, err))
-			continue
-		}
-		if err != nil {
+	measures := make([]measure, len(w.Paths))
+	for i, p := range w.Paths {
+		var err error
+		if measures[i], err = p.Start(ctx, s); err != nil {
 			return fmt.Errorf("path %s: %w", p.Name, err)
 		}
-		measures, names = append(measures, m), append(names, p.Name)
 	}
 	for turn := range s.Turns {
 		for i := range measures {
 			i = (i + turn) % len(measures)
-			name := names[i]
+			name := w.Paths[i].Name
 			figures, err := measures[i](ctx)
 			if err != nil {
 				return fmt.Errorf("path %s: %w", name, err)

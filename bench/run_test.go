@@ -29,7 +29,7 @@ func TestWorkloads(t *testing.T) {
 		t.Fatalf("%d workloads, want %d", len(r.Workloads), len(all))
 	}
 	for i, o := range r.Workloads {
-		if len(o.Notes) == 0 && (len(o.Paths) != len(all[i].Paths) || len(o.Ratios) != len(all[i].Ratios)) {
+		if len(o.Paths) != len(all[i].Paths) || len(o.Ratios) != len(all[i].Ratios) {
 			t.Errorf("%s: %d paths and %d ratios, want %d and %d", o.Name, len(o.Paths), len(o.Ratios), len(all[i].Paths), len(all[i].Ratios))
 		}
 		for _, x := range o.Ratios {

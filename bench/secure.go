@@ -21,7 +21,7 @@ func tlsWorkload(front bool) workload {
 func http2Workload() workload {
 	w := workload{
 		Name:   "http2",
-		About:  "16 legacy clients call a tool with 1 KiB of text over HTTP/2 without TLS, each on a connection of its own.",
+		About:  "16 legacy clients call a tool with 1 KiB of text over HTTP/2 with TLS, each on a connection of its own.",
 		Ratios: slices.Concat(against(perSecond, viaGateway, viaReverse, viaNginx), against(cpu, viaGateway, viaReverse)),
 	}
 	for _, via := range []string{viaReverse, viaNginx, viaGateway} {
