@@ -32,8 +32,12 @@ type process struct {
 }
 
 // startProcess starts cmd with standard error, and standard output unless it is
-// set, in the file log. The caller must call Close.
+// set, in the file log. cmd must have a context; when that ends, the process is
+// told to end. The caller must call Close.
 func startProcess(cmd *exec.Cmd, log string) (*process, error) {
+	// The workers of nginx stay if their master is killed.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = stopTimeout
 	file, err := os.Create(log)
 	if err != nil {
 		return nil, err
