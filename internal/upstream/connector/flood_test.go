@@ -81,7 +81,7 @@ func TestFloodOutsideOfCalls(t *testing.T) {
 		}
 		upstreamtest.Equal(t, "changes of the list afterwards", after["notifications/tools/list_changed"]-got["notifications/tools/list_changed"], 1)
 		upstreamtest.Equal(t, "log lines", logs.FilterMessage("the server sends more messages than are passed on").Len(), 1)
-		upstreamtest.Equal(t, "waiting", len(r.notes.waiting), 0)
+		upstreamtest.Equal(t, "waiting", r.notes.count(), 0)
 	})
 }
 
@@ -101,7 +101,7 @@ func TestFloodOfManyResources(t *testing.T) {
 			r.notes.notified(wire.NoteResourceUpdated, wire.Raw(fmt.Sprintf(`{"uri":"file:///%d"}`, i)))
 		}
 		r.notes.notified(wire.NoteResourceUpdated, wire.Raw(`{"uri":"file:///mine"}`))
-		upstreamtest.Equal(t, "waiting", len(r.notes.waiting), maxWaitingNotes)
+		upstreamtest.Equal(t, "waiting", r.notes.count(), maxWaitingNotes)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		mine := 0
@@ -137,4 +137,11 @@ func TestFloodOfListChanges(t *testing.T) {
 			t.Error("the last change was lost")
 		}
 	})
+}
+
+// count returns how many notifications wait.
+func (n *noteLimiter) count() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.waiting)
 }
