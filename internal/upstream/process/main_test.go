@@ -58,6 +58,7 @@ func play(role string) int {
 			for range 2 {
 				hog := exec.Command(os.Args[0])
 				hog.Env = append(os.Environ(), roleVariable+"=hog")
+				hog.Stdin = os.Stdin // it keeps its memory until this ends
 				if err := hog.Start(); err != nil {
 					return 1
 				}
