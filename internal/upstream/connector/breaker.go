@@ -14,10 +14,11 @@ import (
 //	   ▲                              ▲                                      │
 //	   └── any answer ────────────────┴────────── the trial call fails ──────┘
 //
-// Only failures of the server count, see [Connector.failureOf]. A timeout does not count
-// if the server has answered another call meanwhile. Timeouts of one item alone open the
-// breaker only if the server leaves a ping unanswered too: one slow tool is no reason to
-// refuse the others.
+// Only failures of the server count, see [failureOf]. Calls that fail together, such as all
+// calls in flight when the server restarts, count once: except for a timeout, a failure
+// counts if its call began after the last one. A timeout does not count if the server has
+// answered another call meanwhile. Timeouts of one item alone open the breaker only if the
+// server leaves a ping unanswered too: one slow tool is no reason to refuse the others.
 //
 // A call takes no lock while the breaker is closed and the last call did not fail. The
 // methods may be called by many goroutines at once.
@@ -68,6 +69,7 @@ const (
 type failureRun struct {
 	calls  int
 	since  time.Time // when the first one failed
+	last   time.Time // when the last one failed
 	reason string    // of the last one
 	// slow says that all of them timed out in the same item, item.
 	slow bool
@@ -81,7 +83,8 @@ type failureRun struct {
 
 // admission is what a breaker knows of one call.
 type admission struct {
-	answers uint64 // when the call began
+	began   time.Time
+	answers uint64 // counted at that time
 	trial   bool   // the call decides whether the breaker closes
 }
 
@@ -97,7 +100,7 @@ func (e *openBreaker) Error() string { return e.reason }
 // admit decides whether a call may be sent. The caller reports the outcome of an admitted
 // call with answered, failed or skipped.
 func (b *breaker) admit(now time.Time) (admission, *openBreaker) {
-	a := admission{answers: b.answers.Load()}
+	a := admission{began: now, answers: b.answers.Load()}
 	if !b.alerted.Load() {
 		return a, nil
 	}
@@ -182,7 +185,7 @@ func (b *breaker) failed(a admission, how failure, item, reason string, now time
 		b.failures.reason = reason
 		b.open(now, limits)
 		return reopened
-	case b.state != breakerClosed, how == timedOut && b.answers.Load() != a.answers:
+	case b.state != breakerClosed, how == timedOut && b.answers.Load() != a.answers, how != timedOut && a.began.Before(b.failures.last):
 		return noVerdict
 	}
 	b.alerted.Store(true)
@@ -191,7 +194,7 @@ func (b *breaker) failed(a admission, how failure, item, reason string, now time
 		*run = failureRun{since: now, slow: true, item: item, unsent: true}
 	}
 	run.calls++
-	run.reason = reason
+	run.last, run.reason = now, reason
 	run.slow = run.slow && how == timedOut && item == run.item
 	run.unsent = run.unsent && how == unreached
 	switch {

@@ -157,6 +157,32 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 	}
 }
 
+// The calls in flight when a server ends count as one failure: its next process is used at once.
+func TestBreakerStaysClosedAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSwitchable()
+		r := start(t, setup{Pipe: s.Pipe, Options: Options{Health: threeFailures()}})
+		r.watch.wait(t, isReady)
+		s.set(nil, answersOK)
+		var calls sync.WaitGroup
+		for range 10 {
+			calls.Go(func() {
+				if got := r.doTool(t.Context(), "echo"); !strings.HasPrefix(got, "error") {
+					t.Errorf("a call of a server that ended got %s", got)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		s.set(exits, answersOK)
+		r.doTool(t.Context(), "echo")
+		calls.Wait()
+		s.set(answersOK, answersOK)
+		if got := r.doTool(t.Context(), "echo"); got != `{"ok":1}` {
+			t.Errorf("after the restart: %s", got)
+		}
+	})
+}
+
 // One slow tool is no reason to refuse the other tools.
 func TestBreakerStaysClosedForASlowTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
