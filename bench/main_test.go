@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		sleep := exec.Command("sleep", "600")
 		sleep.Stdout = os.Stdout
 		fmt.Println("started", startWithParent(sleep))
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // the test kills it
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("mcpgateway/bench.runStarter"))
 }

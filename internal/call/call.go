@@ -61,8 +61,8 @@ type Result struct {
 	Extra string
 	// Long is about Raw as it was read, or nil.
 	Long *wire.Long
-	// Buffer is the memory that Raw was read into, or nil. Whoever has written the result
-	// may release it if no slice of it is used any more.
+	// Buffer is the memory that Raw was read into, or nil. The writer of the result may
+	// release it if no slice of it is used any more.
 	Buffer *wire.Buffer
 	// Page is set if the result is a page of a list that the gateway keeps. The result then has
 	// every member that the revision of the client requires.

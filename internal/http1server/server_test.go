@@ -18,6 +18,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"mcpgateway/internal/polltest"
 )
 
 // serverUnderTest is what http.Server and Server share.
@@ -312,7 +314,7 @@ func TestContextEndsWithTheClient(t *testing.T) {
 // even if its first bytes came while it was watched.
 func TestRequestsAfterALongOne(t *testing.T) {
 	wait := make(chan struct{})
-	address := serve(t, New(quietServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := New(quietServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if string(body) == "long" {
 			<-wait
@@ -321,8 +323,22 @@ func TestRequestsAfterALongOne(t *testing.T) {
 			t.Error("the context has ended")
 		}
 		w.Write(body)
-	}))), nil)
-	c, err := net.Dial("tcp", address)
+	})))
+	// await waits until the watch of the only connection is as wanted.
+	await := func(what string, wanted func(*watch) bool) {
+		t.Helper()
+		polltest.Until(t, what, func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for c := range s.conns {
+				c.watch.mu.Lock()
+				defer c.watch.mu.Unlock()
+				return wanted(&c.watch)
+			}
+			return false
+		})
+	}
+	c, err := net.Dial("tcp", serve(t, s, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,11 +357,11 @@ func TestRequestsAfterALongOne(t *testing.T) {
 	}
 	for _, early := range []bool{false, true} {
 		io.WriteString(c, post+"4\r\n\r\nlong")
+		await("the request is watched", func(w *watch) bool { return w.finished != nil })
 		if early {
-			time.Sleep(4 * watchAfter) // so that the reading goroutine gets the bytes; either way they must not be lost
 			io.WriteString(c, post+"5\r\n\r\nearly")
+			await("the watch has read", func(w *watch) bool { return w.got })
 		}
-		time.Sleep(4 * watchAfter)
 		wait <- struct{}{}
 		answer("long")
 		if early {

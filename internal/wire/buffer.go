@@ -10,8 +10,8 @@ import (
 // nobody uses leaves the pool with the garbage collections that follow. A Buffer belongs
 // to one goroutine at a time.
 //
-// A Buffer that is never released is collected like any other memory. So whoever cannot
-// tell whether slices of it are still in use leaves it alone.
+// A Buffer that is never released is collected like any other memory. So code
+// that cannot tell whether slices of it are still in use does not release it.
 type Buffer struct {
 	B        []byte
 	released bool

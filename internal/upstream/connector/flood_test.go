@@ -85,8 +85,8 @@ func TestFloodOutsideOfCalls(t *testing.T) {
 	})
 }
 
-// What waits is bounded. If something found no room, an update of every subscribed resource
-// is assumed when the flood is over.
+// The updates that wait are bounded. If an update found no room, every subscribed resource
+// counts as updated when the flood is over.
 func TestFloodOfManyResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(upstreamtest.Echo)}
