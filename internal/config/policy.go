@@ -88,7 +88,7 @@ const (
 // Limit limits calls. Zero means no limit.
 type Limit struct {
 	Rate       Rate     `yaml:"rate" format:"rate" doc:"calls per time, such as 10/s, 100/m, 1000/h"`
-	Burst      int      `yaml:"burst" min:"1" max:"1000000" doc:"calls at once; without it the calls of one second, at least 1"`
+	Burst      int      `yaml:"burst" min:"1" max:"1000000" doc:"calls at once; without it the number in rate: 2/m lets 2 calls through at once"`
 	Concurrent int      `yaml:"concurrent" min:"1" max:"1000000" doc:"calls that run at the same time"`
 	Per        LimitPer `yaml:"per" default:"principal" enum:"principal|rule|upstream|tool" doc:"count separately for each principal, upstream or tool, or for the rule as a whole"`
 }
@@ -96,14 +96,20 @@ type Limit struct {
 // Rate is a number of calls per time as in the file: 10/s.
 type Rate string
 
+// Count is the number of calls in the rate, 0 for none: 10 of 10/s.
+func (r Rate) Count() int {
+	count, _, _ := strings.Cut(string(r), "/")
+	n, _ := strconv.Atoi(count)
+	return n
+}
+
 // PerSecond is the rate in calls per second, 0 for none.
 func (r Rate) PerSecond() float64 {
-	count, unit, _ := strings.Cut(string(r), "/")
-	n, _ := strconv.Atoi(count)
-	if n == 0 {
+	_, unit, _ := strings.Cut(string(r), "/")
+	if rateUnits[unit] == 0 {
 		return 0
 	}
-	return float64(n) / rateUnits[unit].Seconds()
+	return float64(r.Count()) / rateUnits[unit].Seconds()
 }
 
 var rateUnits = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 
 	"mcpgateway/internal/config"
@@ -64,5 +65,5 @@ func limitOf(l config.Limit) *policy.Limit {
 		config.PerPrincipal: policy.PerPrincipal, config.PerRule: policy.PerRule,
 		config.PerUpstream: policy.PerUpstream, config.PerTool: policy.PerTool,
 	}[l.Per]
-	return &policy.Limit{Rate: l.Rate.PerSecond(), Burst: l.Burst, Concurrent: l.Concurrent, Per: per}
+	return &policy.Limit{Rate: l.Rate.PerSecond(), Burst: cmp.Or(l.Burst, l.Rate.Count()), Concurrent: l.Concurrent, Per: per}
 }

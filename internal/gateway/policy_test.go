@@ -73,6 +73,23 @@ func TestRulesOfTheConfiguration(t *testing.T) {
 	}
 }
 
+// A rate without burst lets as many calls through at once as it names.
+func TestBurstIsTheNumberOfTheRate(t *testing.T) {
+	for want, limit := range map[int]config.Limit{
+		2: {Rate: "2/m"}, 1000: {Rate: "1000/h"}, 100: {Rate: "100/s"}, 5: {Rate: "2/m", Burst: 5}, 1: {Rate: "2/m", Burst: 1},
+	} {
+		if got := limitOf(limit).Burst; got != want {
+			t.Errorf("%+v: burst is %d, want %d", limit, got, want)
+		}
+	}
+	g := startWithRules(t, "    - {name: two, effect: allow, what: {tools: ['*']}, limit: {rate: 2/h}}\n")
+	for i, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
+		if resp, got := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"clock__now","arguments":{}}}`); resp.StatusCode != want {
+			t.Errorf("call %d: %s, %s", i+1, resp.Status, got)
+		}
+	}
+}
+
 // Each effect of policy can be written in a configuration, and the documentation says which one wins.
 func TestEffectsOfTheConfiguration(t *testing.T) {
 	var names []string

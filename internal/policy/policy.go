@@ -70,7 +70,7 @@ const (
 type Limit struct {
 	Rule       string
 	Rate       float64 // calls a second; 0: unbounded
-	Burst      int     // calls at once, at least 1 if there is a rate
+	Burst      int     // calls at once, at least 1
 	Concurrent int     // calls at one time; 0: unbounded
 	Per        Per
 }
@@ -204,10 +204,7 @@ func compileRule(r Rule) *rule {
 	}
 	if l := r.Limit; l != nil {
 		own := *l
-		own.Rule, own.Burst = r.Name, max(1, l.Burst, int(min(l.Rate, 1e9)))
-		if l.Burst > 0 {
-			own.Burst = l.Burst
-		}
+		own.Rule, own.Burst = r.Name, max(1, l.Burst)
 		c.Limit = &own
 	}
 	return c

@@ -41,7 +41,7 @@ func withArgs(args string) wire.Raw {
 func caller(p *call.Principal) Caller { return Caller{Principal: p, Revision: wire.Rev20251125} }
 
 func TestRules(t *testing.T) {
-	limit := &Limit{Rate: 2}
+	limit := &Limit{Rate: 2, Burst: 2}
 	rules := func(rs ...Rule) Options { return Options{Rules: rs} }
 	tests := []struct {
 		name   string

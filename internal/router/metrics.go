@@ -138,7 +138,8 @@ const (
 	outcomeRefused     = "refused"     // the caller's view has no such item
 	outcomeUnavailable = "unavailable" // the upstream could not be reached or did not answer
 	outcomeCancelled   = "cancelled"
-	outcomeLimited     = "limited" // a limit of a rule is reached
+	outcomeLimited     = "limited"      // a limit of a rule is reached
+	outcomeURLRequired = "url_required" // the user has to open a page first (2025-11-25, -32042)
 )
 
 func outcomeOf(err error) string {
@@ -153,6 +154,8 @@ func outcomeOf(err error) string {
 		return outcomeLimited
 	case errors.Is(err, context.Canceled):
 		return outcomeCancelled
+	case rpc != nil && rpc.Code == wire.CodeURLElicitation:
+		return outcomeURLRequired
 	case ours && rpc.Code == wire.CodeInternal:
 		return outcomeUnavailable
 	case ours && (rpc.Code == wire.CodeInvalidParams || rpc.Code == wire.CodeResourceNotFound):

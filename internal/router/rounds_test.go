@@ -10,6 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
@@ -270,6 +273,26 @@ func TestURLsRequired(t *testing.T) {
 			t.Errorf("%s %q %v", diff, key, ok)
 		}
 	})
+}
+
+// A call whose user has to open a page first counts as that, in metrics, log and audit.
+func TestURLRequiredIsAnOutcome(t *testing.T) {
+	core, logs := observer.New(zapcore.InfoLevel)
+	to := &fakeAuditor{}
+	h := newTestRouter(t, urls(), filesSource(t))
+	h.log, h.audit = zap.New(core), &Audit{To: to}
+	_, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, `{"name":"files__read","arguments":{"n":1}}`, &recorder{}))
+	wantFault(t, err, -32042)
+	if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues("tools/call", "files", "url_required")); n != 1 {
+		t.Errorf("requests_total of url_required is %v, want 1", n)
+	}
+	if lines := logs.FilterMessage("call").All(); len(lines) != 1 || lines[0].ContextMap()["outcome"] != "url_required" {
+		t.Errorf("the log has %v", lines)
+	}
+	lines := to.take(t)
+	if end := lines[len(lines)-1]; !strings.Contains(end, `"outcome":"url_required","code":-32042`) {
+		t.Errorf("the audit has %s", end)
+	}
 }
 
 func TestPermit(t *testing.T) {
