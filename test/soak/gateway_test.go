@@ -32,14 +32,14 @@ func (s *soak) startGateway(t *testing.T) (end func()) {
 		t.Fatal(err)
 	}
 	var file strings.Builder
-	fmt.Fprintf(&file, "bridge: {park_ttl: %s}\nupstreams:\n", parkTTL)
-	for _, u := range s.upstreams {
+	fmt.Fprintf(&file, "bridge: {park_ttl: %s}\nlimits: {max_message: %d}\nupstreams:\n", parkTTL, maxMessage)
+	for _, u := range s.all() {
 		era := map[string]string{legacy: "legacy", modern: "modern"}[u.revision]
-		fmt.Fprintf(&file, "  %s:\n    era: %s\n    max_concurrent: 256\n    max_queue: 1024\n", u.name, era)
+		fmt.Fprintf(&file, "  %s:\n    era: %s\n    max_concurrent: 256\n    max_queue: 1024\n%s", u.name, era, u.config)
 		if u.http != nil {
 			fmt.Fprintf(&file, "    url: %s/mcp\n", u.http.url)
 		} else {
-			fmt.Fprintf(&file, "    command: %q\n    env: {%s: %q}\n", self, childEnv, u.revision)
+			fmt.Fprintf(&file, "    command: %q\n    env: {%s: %q, %s: %q}\n", self, childEnv, u.revision, dirEnv, u.dir)
 		}
 	}
 	cfg, err := config.Parse("gateway.yaml", []byte(file.String()), os.LookupEnv)
@@ -47,6 +47,11 @@ func (s *soak) startGateway(t *testing.T) (end func()) {
 		t.Fatal(err)
 	}
 	cfg.Listen, cfg.Admin.Listen, cfg.StateDir = "127.0.0.1:0", "127.0.0.1:0", t.TempDir()
+	for i := range cfg.Upstreams {
+		if u := &cfg.Upstreams[i]; u.Start == config.StartLazy {
+			u.IdleStop = idleStop
+		}
+	}
 	g, err := gateway.New(gateway.Options{Config: cfg, Version: "soak", Logger: s.logger()})
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 func TestMain(m *testing.M) {
 	process.SuperviseMain() // the gateway in this binary starts it again as a supervisor
 	if revision := os.Getenv(childEnv); revision != "" {
-		serveStdio(revision)
+		serveStdio(revision, os.Getenv(dirEnv))
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -64,7 +64,9 @@ type server struct {
 	revision string
 
 	mu        sync.Mutex
-	begun     map[string]int                // number of times that each call was received, by token
+	begun     map[string]bool               // calls that were received, by token
+	events    map[string]int                // numbers of events
+	journal   *os.File                      // on stdio: the events and the received calls
 	asked     int                           // number of questions of a legacy server
 	asks      map[string]chan message       // open questions by id
 	running   map[string]context.CancelFunc // running requests by session and id
@@ -86,7 +88,7 @@ type task struct {
 }
 
 func newServer(revision string, wrong func(string, ...any)) *server {
-	s := &server{revision: revision, begun: make(map[string]int), violation: wrong}
+	s := &server{revision: revision, begun: make(map[string]bool), events: make(map[string]int), violation: wrong}
 	s.forget()
 	return s
 }
@@ -259,13 +261,7 @@ func (s *server) run(ctx context.Context, p *toolParams, out func(string)) (stri
 		}
 	}
 	if p.RequestState == "" {
-		s.mu.Lock()
-		s.begun[token]++
-		n := s.begun[token]
-		s.mu.Unlock()
-		if n > 1 {
-			s.violation("call %s was received %d times", token, n)
-		}
+		s.begin(token)
 	}
 	step, echoes, err := steps.perform(ctx, at.Step, progress, ask)
 	echoes = append(at.Echoes, echoes...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ const (
 	workersEach  = 24   // calling clients of each era
 	watchersEach = 4    // subscribing clients of each era
 	restartEvery = 5000 // calls between two restarts of upstreams
+	outageEvery  = 1000 // calls between two outages of upstreams
 	sessionCalls = 150  // calls after which a legacy client opens a new session
 	maxParked    = 64   // maximum number of parked calls of one principal
 )
@@ -32,14 +34,18 @@ type soak struct {
 	url       string
 	metrics   string
 	http      *http.Client
-	upstreams []*upstream
+	upstreams []*upstream   // steady ones: their calls fail only if they are restarted
+	lazy      []*upstream   // start: lazy; their calls never fail
+	failing   []*upstream   // their calls fail in outages
 	permits   chan struct{} // permits for parked calls, fewer than the gateway allows
+	risks     chan struct{} // permits for calls of failing upstreams, fewer than there are clients
 
 	mu   sync.Mutex
 	left []string // sessions that were not closed
 
 	tokens, count                                                                     atomic.Int64
 	answered, asked, refused, cancelled, alone, resumed, tasked, excused, states, bad atomic.Int64
+	failed, refusedAtOnce, repeated                                                   atomic.Int64 // in outages
 }
 
 // upstream is a scripted server behind the gateway.
@@ -47,11 +53,14 @@ type upstream struct {
 	name     string
 	revision string
 	http     *httpServer // nil on stdio
+	dir      string      // on stdio: the folder of the journal and of the present fault
+	config   string      // more keys of the upstream
 	// ambiguous reports that the server's questions do not arrive on a call's stream, so that they cannot be assigned while several clients have calls there.
 	ambiguous bool
 	turns     sync.RWMutex // if ambiguous: locked by a call with questions, read-locked by all others
-	// epoch is odd while the server is restarted, and grows with each restart.
-	epoch atomic.Int64
+	// epoch is odd while the server is restarted or fails on purpose, and grows with each of both.
+	epoch    atomic.Int64
+	failures atomic.Int64 // failed attempts of clients, if it is a failing one
 }
 
 // enter waits until a script can run there without interference.
@@ -80,19 +89,29 @@ func TestSoak(t *testing.T) {
 		*seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("-seed %d", *seed)
-	s := &soak{t: t, permits: make(chan struct{}, maxParked-24), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
-	for _, u := range []*upstream{
-		{name: "legacy-http", revision: legacy}, {name: "modern-http", revision: modern},
-		{name: "legacy-stdio", revision: legacy, ambiguous: true}, {name: "modern-stdio", revision: modern},
-	} {
-		if strings.HasSuffix(u.name, "-http") {
+	s := &soak{
+		t: t, permits: make(chan struct{}, maxParked-24), risks: make(chan struct{}, workersEach/3),
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
+		upstreams: []*upstream{
+			{name: "legacy-http", revision: legacy}, {name: "modern-http", revision: modern},
+			{name: "legacy-stdio", revision: legacy, ambiguous: true}, {name: "modern-stdio", revision: modern},
+		},
+		lazy: []*upstream{
+			{name: "lazy-http", revision: legacy, config: lazyConfig}, {name: "lazy-stdio", revision: modern, config: lazyConfig},
+		},
+		failing: []*upstream{
+			{name: "failing-legacy-http", revision: legacy, config: failingConfig}, {name: "failing-modern-http", revision: modern, config: failingConfig},
+			{name: "failing-stdio", revision: legacy, config: failingConfig},
+		},
+	}
+	for _, u := range s.all() {
+		if u.dir = t.TempDir(); strings.HasSuffix(u.name, "-http") {
 			var err error
 			if u.http, err = newHTTPServer(u.revision, s.violation); err != nil {
 				t.Fatal(err)
 			}
 			defer u.http.close()
 		}
-		s.upstreams = append(s.upstreams, u)
 	}
 	defer s.http.CloseIdleConnections()
 	end := s.startGateway(t)
@@ -124,15 +143,19 @@ func TestSoak(t *testing.T) {
 	if s.bad.Load() == 0 {
 		s.wantPermits()
 		s.wantNothingLeft(t)
+		s.wantFaults(t)
 	}
-	t.Logf("%d calls in %v (%.0f/s): %d answered, %d questions answered, %d not told whose, %d cancelled, %d left alone, %d streams resumed, %d tasks, %d states refused, %d failed by restarts",
+	t.Logf("%d calls in %v (%.0f/s): %d answered, %d questions answered, %d not told whose, %d cancelled, %d left alone, %d streams resumed, %d tasks, %d states refused, %d failed by restarts; "+
+		"in outages %d failed, %d refused at once, %d sent again",
 		s.count.Load(), took.Round(time.Second), float64(s.count.Load())/took.Seconds(), s.answered.Load(), s.asked.Load(), s.refused.Load(),
-		s.cancelled.Load(), s.alone.Load(), s.resumed.Load(), s.tasked.Load(), s.states.Load(), s.excused.Load())
+		s.cancelled.Load(), s.alone.Load(), s.resumed.Load(), s.tasked.Load(), s.states.Load(), s.excused.Load(),
+		s.failed.Load(), s.refusedAtOnce.Load(), s.repeated.Load())
 	if many := s.count.Load() / 20; s.excused.Load() > many || s.refused.Load() > many {
 		t.Errorf("more than one call in twenty was excused (%d) or had a question refused (%d): the run proves too little", s.excused.Load(), s.refused.Load())
 	}
 	for name, n := range map[string]*atomic.Int64{
 		"answered": &s.answered, "asked": &s.asked, "cancelled": &s.cancelled, "left alone": &s.alone, "resumed": &s.resumed, "tasks": &s.tasked, "states refused": &s.states,
+		"failed in an outage": &s.failed, "refused at once": &s.refusedAtOnce, "sent again": &s.repeated,
 	} {
 		if n.Load() == 0 {
 			t.Errorf("no call was %s", name)
@@ -144,7 +167,10 @@ func (s *soak) client(n uint64, revision string) *client {
 	return &client{soak: s, revision: revision, rand: rand.New(rand.NewPCG(*seed, n))}
 }
 
-// work makes the calls and restarts upstreams meanwhile.
+// all returns all upstreams.
+func (s *soak) all() []*upstream { return slices.Concat(s.upstreams, s.lazy, s.failing) }
+
+// work makes the calls, and restarts and breaks upstreams meanwhile.
 func (s *soak) work() {
 	var wg sync.WaitGroup
 	for i := range 2 * workersEach {
@@ -160,29 +186,40 @@ func (s *soak) work() {
 	}
 	over := make(chan struct{})
 	restarter := s.client(3000, modern)
-	var restarts sync.WaitGroup
-	restarts.Go(func() {
-		next := int64(restartEvery)
-		for {
-			select {
-			case <-over:
-				return
-			case <-time.After(10 * time.Millisecond):
-			}
-			if s.count.Load() >= next {
-				next += restartEvery
-				restarter.restart(s.upstreams[restarter.rand.IntN(len(s.upstreams))])
-			}
-		}
+	var disturbers sync.WaitGroup
+	disturbers.Go(func() {
+		s.every(restartEvery, over, func() { restarter.restart(s.upstreams[restarter.rand.IntN(len(s.upstreams))]) })
 	})
+	disturbers.Go(func() { s.disrupt(over) })
 	wg.Wait()
 	close(over)
-	restarts.Wait()
+	disturbers.Wait()
+}
+
+// every calls do whenever the clients have made so many calls since it returned, until over is closed.
+func (s *soak) every(calls int64, over <-chan struct{}, do func()) {
+	for next := s.count.Load() + calls; ; {
+		select {
+		case <-over:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+		if s.count.Load() >= next {
+			do()
+			next = s.count.Load() + calls
+		}
+	}
 }
 
 // step does one random operation.
 func (c *client) step() {
 	to := c.upstreams[c.rand.IntN(len(c.upstreams))]
+	switch n := c.rand.IntN(1000); {
+	case n < 4: // seldom, so that they are stopped between two calls
+		to = c.lazy[c.rand.IntN(len(c.lazy))]
+	case n < 60 && c.risk():
+		return
+	}
 	if c.revision == legacy && (c.session == "" || c.calls > sessionCalls) {
 		if c.session != "" {
 			c.leave()

@@ -14,11 +14,15 @@ import (
 	"time"
 )
 
-// childEnv makes this binary a scripted server on stdio. Its value is the revision.
-const childEnv = "SOAK_SERVER"
+// childEnv makes this binary a scripted server on stdio. Its value is the revision. The value of dirEnv is the folder of the journal and of the present
+// fault.
+const (
+	childEnv = "SOAK_SERVER"
+	dirEnv   = "SOAK_DIR"
+)
 
 // serveStdio serves standard input and output until the input ends. A violation is printed to standard error and sets the exit status.
-func serveStdio(revision string) {
+func serveStdio(revision, dir string) {
 	var mu sync.Mutex
 	write := func(text string) {
 		mu.Lock()
@@ -30,6 +34,8 @@ func serveStdio(revision string) {
 		os.Exit(4)
 	})
 	s.aside[""] = write
+	s.continueJournal(dir)
+	s.note(eventStart, "")
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
@@ -41,7 +47,11 @@ func serveStdio(revision string) {
 			s.take(context.Background(), &m, write) // in order
 			continue
 		}
+		kind := faultIn(dir)
 		go func() {
+			if kind != "" && s.failOnStdio(kind, &m, write) {
+				return
+			}
 			if answer := s.take(context.Background(), &m, write); answer != "" {
 				write(answer)
 			}
@@ -61,6 +71,7 @@ type httpServer struct {
 	last     int
 	life     context.Context // ends at a restart
 	end      context.CancelFunc
+	fault    string // the present one, "" for none
 }
 
 func newHTTPServer(revision string, wrong func(string, ...any)) (*httpServer, error) {
@@ -96,6 +107,7 @@ func (h *httpServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	life := h.life
 	session := r.Header.Get("Mcp-Session-Id")
 	known := h.revision == modern || h.sessions[session]
+	fault := h.fault
 	h.mu.Unlock()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -113,6 +125,8 @@ func (h *httpServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		http.Error(w, "no message", http.StatusBadRequest)
 		return
+	case fault != "" && m.ID != nil && h.failOnHTTP(ctx, fault, &m, w):
+		return
 	case r.Method == http.MethodPost && h.revision == legacy && m.Method == "server/discover":
 		http.Error(w, "no session", http.StatusBadRequest)
 		return
@@ -122,11 +136,16 @@ func (h *httpServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		session = "session-" + strconv.Itoa(h.last)
 		h.sessions[session] = true
 		h.mu.Unlock()
+		h.note(eventStart, "")
 		w.Header().Set("Mcp-Session-Id", session)
 	case !known:
 		http.Error(w, "no session", http.StatusNotFound)
 		return
 	case r.Method == http.MethodDelete:
+		h.mu.Lock()
+		delete(h.sessions, session)
+		h.mu.Unlock()
+		h.note(eventStop, "")
 		return
 	case r.Method != http.MethodPost:
 		w.WriteHeader(http.StatusMethodNotAllowed)
