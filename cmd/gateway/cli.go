@@ -6,16 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"mcpgateway/internal/config"
-	"mcpgateway/internal/wire"
 )
 
 // Exit statuses.
@@ -159,99 +155,6 @@ func newStdio() *cobra.Command {
 	}
 	opts.configFlag(cmd)
 	return cmd
-}
-
-func newVersion() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version and the supported revisions of the protocol",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), versionNow())
-			}
-			_, err := fmt.Fprint(cmd.OutOrStdout(), versionText())
-			return err
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
-}
-
-// versioned is the output of version --json. Later versions add members, and never rename or remove
-// one.
-type versioned struct {
-	Version   string   `json:"version"`
-	Revisions []spoken `json:"revisions"` // the newest first
-}
-
-type spoken struct {
-	Revision wire.Revision `json:"revision"`
-	Era      string        `json:"era"`
-}
-
-func versionNow() versioned {
-	v := versioned{Version: version()}
-	for _, r := range append(wire.ModernRevisions(), wire.LegacyRevisions()...) {
-		v.Revisions = append(v.Revisions, spoken{r, r.Era().String()})
-	}
-	return v
-}
-
-// versionText is the output of the verb version and of the flag.
-func versionText() string {
-	v := versionNow()
-	out := "gateway " + v.Version + "\n"
-	for _, r := range v.Revisions {
-		out += fmt.Sprintf("  speaks %s (%s)\n", r.Revision, r.Era)
-	}
-	return out
-}
-
-// release is the version set by -ldflags "-X main.release=..." for a release or an image, which is built
-// without the repository.
-var release string
-
-// version is the release, else the version of the module or the commit of the build.
-func version() string {
-	if release != "" {
-		return release
-	}
-	info, _ := debug.ReadBuildInfo()
-	return versionOf(info)
-}
-
-// pseudoVersion has the form in which Go names a commit without a tag.
-var pseudoVersion = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}(\+.*)?$`)
-
-// versionOf is the version of a build without a release: the tag of the module, else the commit, its day,
-// and whether files were changed.
-func versionOf(info *debug.BuildInfo) string {
-	if info == nil {
-		return "unknown"
-	}
-	vcs := make(map[string]string)
-	for _, s := range info.Settings {
-		vcs[s.Key] = s.Value
-	}
-	// Without a tag Go derives a version from the commit, which looks like a release. A downloaded module
-	// has only that version.
-	made := pseudoVersion.MatchString(info.Main.Version) && vcs["vcs.revision"] != ""
-	if v := info.Main.Version; v != "" && v != "(devel)" && !made {
-		return v
-	}
-	out := "devel"
-	if r := vcs["vcs.revision"]; r != "" {
-		out += "-" + r[:min(12, len(r))]
-	}
-	if at, err := time.Parse(time.RFC3339, vcs["vcs.time"]); err == nil {
-		out += "-" + at.UTC().Format("20060102")
-	}
-	if vcs["vcs.modified"] == "true" {
-		out += "-modified"
-	}
-	return out
 }
 
 // lookupEnv looks up variables for the expansion of configurations.
