@@ -85,7 +85,7 @@ var mayImport = map[string]struct {
 	"upstream/process":              {nil, "children are started and ended without regard to what they speak"},
 	"sockio":                        {nil, "a socket is read and written without regard to the protocol"},
 	"http1server":                   {[]string{"call", "sockio"}, "a server knows HTTP and no messages; the context of a request is a call.Scope, below which that of the call costs nothing"},
-	"http1":                         {nil, "an HTTP client knows HTTP: it replaces http.Transport and nothing else"},
+	"http1":                         {[]string{"sockio"}, "an HTTP client knows HTTP: it replaces http.Transport and nothing else"},
 }
 
 // leaves answer questions about text. Every package may import them.

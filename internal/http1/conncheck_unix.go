@@ -5,6 +5,8 @@ package http1
 import (
 	"net"
 	"syscall"
+
+	"mcpgateway/internal/sockio"
 )
 
 // canCheck says that this system tells without blocking whether the server has
@@ -32,7 +34,7 @@ func newConnCheck(c net.Conn) *connCheck {
 	}
 	p := &connCheck{raw: raw}
 	p.read = func(fd uintptr) bool {
-		_, err := syscall.Read(int(fd), p.buf[:]) // the descriptor is non-blocking
+		_, err := sockio.TryRead(fd, p.buf[:])
 		p.ok = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
 		return true
 	}

@@ -47,24 +47,43 @@ func newRawConn(c *net.TCPConn) *rawConn {
 // called again when the socket is ready.
 func (t *transfer) transfer(fd uintptr) bool {
 	for len(t.left) > 0 {
-		n, _, errno := syscall.RawSyscall(t.trap, fd, uintptr(unsafe.Pointer(&t.left[0])), uintptr(len(t.left)))
+		n, errno := once(t.trap, fd, t.left)
 		switch errno {
 		case 0:
-		case syscall.EINTR:
-			continue
 		case syscall.EAGAIN:
 			return false
 		default:
 			t.errno = errno
 			return true
 		}
-		t.n += int(n)
+		t.n += n
 		t.left = t.left[n:]
 		if !t.all || n == 0 {
 			return true
 		}
 	}
 	return true
+}
+
+// once makes a system call that reads into b or writes it.
+func once(trap, fd uintptr, b []byte) (int, syscall.Errno) {
+	for {
+		n, _, errno := syscall.RawSyscall(trap, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		if errno != syscall.EINTR {
+			return int(n), errno
+		}
+	}
+}
+
+// TryRead reads what a non-blocking socket has received into b, which is small and not empty.
+// The error is syscall.EAGAIN if there is nothing. No bytes without an error mean that the peer
+// sends nothing more. A function that gets fd from a syscall.RawConn may call it.
+func TryRead(fd uintptr, b []byte) (int, error) {
+	n, errno := once(syscall.SYS_READ, fd, b)
+	if errno != 0 {
+		return 0, errno
+	}
+	return n, nil
 }
 
 func (r *rawConn) read(b []byte) (int, error) {
