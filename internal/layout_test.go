@@ -46,7 +46,7 @@ var mayImport = map[string]struct {
 	"frontend/session": {[]string{"wire", "call", "fairshare", "frontend/stream"}, "a session is state of a client, without regard to how its messages travel"},
 	"frontend/stream":  {[]string{"wire", "fairshare"}, "a stream carries messages without regard to who sends them"},
 
-	"auth":        {[]string{"wire", "call", "origin", "ratelog", "ttlcache", "oauthmeta"}, "the edges meet in the inner shape and never know one another or the router"},
+	"auth":        {[]string{"wire", "call", "origin", "plaintext", "ttlcache", "oauthmeta"}, "the edges meet in the inner shape and never know one another or the router"},
 	"credentials": {[]string{"wire", "call", "origin", "ttlcache", "oauthmeta"}, "credentials for upstreams never meet the credentials of clients; they share the principal only"},
 	"store":       {[]string{"wire", "call"}, "those who keep something declare the store that they need"},
 	"config":      {[]string{"configfile", "glob"}, "config knows gateway.yaml only; the gateway package translates"},

@@ -68,10 +68,10 @@ func TestOperationsGuideNamesTheLog(t *testing.T) {
 var (
 	loggers = map[string]bool{
 		"Debug": false, "Info": false, "Warn": true, "Error": true,
-		"logRefused": true, "countRefused": false,
+		"countRefusedID": true,
 	}
-	handsOn        = map[string]bool{"logRefused": true, "countRefused": true}
-	loggersOfLevel = map[string]bool{"Log": true, "Check": true}
+	handsOn        = map[string]bool{"countRefusedID": true, "countRefused": true}
+	loggersOfLevel = map[string]bool{"Log": true, "Check": true, "countRefused": true}
 )
 
 // messagesIn returns the messages of the log in the Go files below a folder.

@@ -90,11 +90,16 @@ func (k *apiKey) equal(other *apiKey) bool {
 		slices.Equal(k.principal.Groups, other.principal.Groups) && slices.Equal(k.principal.Scopes, other.principal.Scopes)
 }
 
-// apiKeyPrincipal returns the principal of an API key.
-func (a *Authenticator) apiKeyPrincipal(text string) (*call.Principal, *failure) {
+// findKey returns an API key by its text, nil for none.
+func (a *Authenticator) findKey(text string) *apiKey {
 	var room [256]byte // for a key of usual length
 	digest := sha256.Sum256(append(room[:0], text...))
-	key := a.keys.Load().find(&digest)
+	return a.keys.Load().find(&digest)
+}
+
+// apiKeyPrincipal returns the principal of an API key.
+func (a *Authenticator) apiKeyPrincipal(text string) (*call.Principal, *failure) {
+	key := a.findKey(text)
 	switch {
 	case key == nil:
 		return nil, errKeyUnknown

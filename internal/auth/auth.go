@@ -8,10 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.uber.org/zap"
-
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/ratelog"
 )
 
 // Options configure an [Authenticator]. It ignores kinds of credentials for which nothing
@@ -29,8 +26,7 @@ type Options struct {
 	PublicURL string
 	Paths     []string
 
-	Logger  *zap.Logger // nil: no logging
-	Metrics *Metrics    // nil: new collectors that are registered nowhere
+	Metrics *Metrics // nil: new collectors that are registered nowhere
 
 	// Client fetches metadata and keys of issuers, in tests. nil means a client with
 	// bounds on time, size and redirects.
@@ -49,13 +45,12 @@ type Authenticator struct {
 	hierarchy hierarchy
 	realm     string // the challenge if no tokens are accepted
 	now       func() time.Time
-	ratelog   *ratelog.Logger
 	metrics   *Metrics
 }
 
 // New returns an Authenticator. The error names the invalid option. New makes no request.
 func New(o Options) (*Authenticator, error) {
-	a := &Authenticator{now: o.Now, ratelog: ratelog.New(o.Logger), metrics: o.Metrics}
+	a := &Authenticator{now: o.Now, metrics: o.Metrics}
 	if a.now == nil {
 		a.now = time.Now
 	}
@@ -96,8 +91,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*call.Principal, error) {
 		return nil, err
 	}
 	a.metrics.failures.WithLabelValues(fail.reason).Inc()
-	a.ratelog.Log(a.levelOf(fail), "authentication failed", zap.String("reason", fail.reason), zap.String("remote", r.RemoteAddr))
-	return nil, &Denied{fail, a.challengeFor(r, fail)}
+	return nil, &Denied{fail, a.challengeFor(r, fail), a.logField(r, fail)}
 }
 
 // authenticate verifies the credentials of a request.

@@ -2,6 +2,8 @@ package auth
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -9,9 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/gatewaytest"
@@ -164,27 +164,36 @@ func TestFaultyOptions(t *testing.T) {
 	}
 }
 
-// TestNothingIsTold checks that neither errors nor the log contain anything of what a
-// refused client has sent.
+// logged returns the fields of the log line about a refusal.
+func logged(d *Denied) (zapcore.Level, map[string]any) {
+	level, field := d.Log()
+	e := zapcore.NewMapObjectEncoder()
+	field.AddTo(e)
+	return level, e.Fields
+}
+
+// TestNothingIsTold checks that errors contain nothing of what a refused client has sent, and
+// that the log has no credentials.
 func TestNothingIsTold(t *testing.T) {
-	core, logs := observer.New(zapcore.DebugLevel)
 	iss := gatewaytest.NewIssuer(t)
 	_, digest := NewKey()
-	a := forTokens(t, iss, func(o *Options) {
-		o.Keys, o.Logger = []Key{{ID: "ci", SHA256: digest}}, zap.New(core)
-	})
+	a := forTokens(t, iss, func(o *Options) { o.Keys = []Key{{ID: "ci", SHA256: digest}} })
 	const secret = "s3cret"
-	n := 0
-	for _, r := range []*http.Request{
-		request("X-API-Key", secret),
-		withToken(secret), withToken(secret + "." + secret + "." + secret),
-		withToken(iss.Sign(map[string]any{"typ": secret}, iss.Claims(audience, nil))),
-		withToken(iss.Sign(map[string]any{"kid": secret}, iss.Claims(audience, nil))),
-		withToken(iss.Token(secret, nil)),
-		withToken(iss.Token(audience, map[string]any{"iss": secret})),
-		withToken(iss.Token(audience, map[string]any{"sub": secret, "exp": 1})),
+	for _, tc := range []struct {
+		r     *http.Request
+		token string
+	}{
+		{request("X-API-Key", secret), secret},
+		{withToken(secret), secret},
+		{withToken(secret + "." + secret + "." + secret), secret},
+		{withToken(iss.Sign(map[string]any{"typ": secret}, iss.Claims(audience, nil))), secret},
+		{withToken(iss.Sign(map[string]any{"jti": secret}, iss.Claims("x", nil))), secret},
+		{withToken(iss.Token(secret, nil)), ""},
+		{withToken(iss.Token(audience, map[string]any{"iss": secret})), ""},
+		{withToken(iss.Token(audience, map[string]any{"sub": secret, "exp": 1})), ""},
+		{withToken(iss.Token(secret, map[string]any{"email": "e" + secret, "scope": "x" + secret})), "e" + secret},
 	} {
-		_, err := a.Authenticate(r)
+		_, err := a.Authenticate(tc.r)
 		var d *Denied
 		if !errors.As(err, &d) {
 			t.Fatalf("got %v", err)
@@ -192,22 +201,77 @@ func TestNothingIsTold(t *testing.T) {
 		if strings.Contains(d.Error()+d.Public()+d.Challenge()+d.Reason(), secret) {
 			t.Errorf("the client gets: %s; %s", d, d.Challenge())
 		}
-		n++
-	}
-	if logs.Len() != n {
-		t.Errorf("%d lines in the log for %d refusals", logs.Len(), n)
-	}
-	for range 200 {
-		_, _ = a.Authenticate(withToken(secret))
-	}
-	if n := logs.FilterLevelExact(zapcore.InfoLevel).Len(); n == 0 || n > 100 {
-		t.Errorf("200 tokens that were made up are %d lines in the log", n)
-	}
-	for _, e := range logs.All() {
-		for _, f := range e.Context {
-			if strings.Contains(f.String, secret) {
-				t.Errorf("the log says: %v", f)
-			}
+		_, fields := logged(d)
+		text, parts := fmt.Sprint(fields), strings.Split(tc.r.Header.Get("Authorization"), ".")
+		if tc.token != "" && strings.Contains(text, tc.token) || strings.Contains(text, parts[len(parts)-1]) && len(parts) > 1 {
+			t.Errorf("the log says: %s", text)
 		}
+	}
+}
+
+// TestRefusalsInTheLog checks that the log says what was refused beside what was expected.
+func TestRefusalsInTheLog(t *testing.T) {
+	iss := gatewaytest.NewIssuer(t)
+	key, digest := NewKey()
+	until := time.Now().Add(-time.Hour).Truncate(time.Second)
+	a := forTokens(t, iss, func(o *Options) {
+		o.Keys = []Key{{ID: "ci", SHA256: digest, Expires: until}}
+		o.Issuers[0].Required = []string{"mcp"}
+		o.Issuers[0].Algorithms = []string{"RS256"}
+	})
+	now := iss.Now()
+	at := func(d time.Duration) string { return now.Add(d).UTC().Format(time.RFC3339) }
+	about := map[string]any{"iss": iss.URL, "sub": "ann", "aud": []any{audience}, "exp": at(5 * time.Minute), "signature_verified": true}
+	with := func(pairs ...any) map[string]any {
+		out := maps.Clone(about)
+		for i := 0; i < len(pairs); i += 2 {
+			out[pairs[i].(string)] = pairs[i+1]
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		reason string
+		r      *http.Request
+		want   map[string]any
+	}{
+		{"missing", request(), map[string]any{}},
+		{"unknown_key", request("X-API-Key", "x"), map[string]any{}},
+		{"expired_key", request("X-API-Key", key), map[string]any{"key": "ci", "expired": until.UTC().Format(time.RFC3339)}},
+		{"audience", withToken(iss.Token("https://other.example.com", nil)), with("aud", []any{"https://other.example.com"}, "expected_aud", []any{audience})},
+		{"issuer", withToken(iss.Token(audience, claimSet{"iss": "https://evil.example.com"})),
+			with("iss", "https://evil.example.com", "signature_verified", false, "expected_iss", []any{iss.URL})},
+		{"expired", withToken(iss.Token(audience, claimSet{"exp": now.Unix() - 60})), with("exp", at(-time.Minute))},
+		{"not_yet_valid", withToken(iss.Token(audience, claimSet{"nbf": now.Unix() + 60})), with("nbf", at(time.Minute), "iat", at(0))},
+		{"claims", withToken(iss.Token(audience, claimSet{"exp": nil})), with("exp", nil, "claim", "exp")},
+		{"claims", withToken(iss.Token(audience, claimSet{"groups": 1})), with("claim", "groups")},
+		{"scope", withToken(iss.Token(audience, claimSet{"scope": "a b"})), with("scope", []any{"a", "b"}, "expected_scope", []any{"mcp"})},
+		{"algorithm", withToken(iss.Sign(claimSet{"alg": "ES256"}, iss.Claims(audience, nil))),
+			with("alg", "ES256", "expected_alg", []any{"RS256"}, "signature_verified", false)},
+		{"signature", withToken(gatewaytest.NewIssuer(t).Sign(claimSet{"kid": "k"}, iss.Claims(audience, nil))), with("kid", "k", "signature_verified", false)},
+	} {
+		d := refused(t, a, tc.r, tc.reason)
+		level, got := logged(d)
+		tc.want["reason"], tc.want["why"] = tc.reason, d.Public()
+		maps.DeleteFunc(tc.want, func(_ string, v any) bool { return v == nil })
+		if diff := cmp.Diff(tc.want, got); diff != "" || level != zapcore.InfoLevel {
+			t.Errorf("%s: level %s (-want +got)\n%s", tc.reason, level, diff)
+		}
+	}
+	iss.SetDown(true)
+	cold := forTokens(t, iss)
+	level, got := logged(refused(t, cold, withToken(iss.Token(audience, nil)), "unavailable"))
+	if !strings.Contains(fmt.Sprint(got["error"]), "HTTP 500") || level != zapcore.WarnLevel {
+		t.Errorf("level %s, %v", level, got)
+	}
+}
+
+// What the log repeats of a token is bounded.
+func TestRefusalsInTheLogAreBounded(t *testing.T) {
+	iss := gatewaytest.NewIssuer(t)
+	a := forTokens(t, iss)
+	long := strings.Repeat("a", 3000)
+	_, got := logged(refused(t, a, withToken(iss.Token(audience, claimSet{"iss": long, "sub": []string{long}, "aud": []string{long, "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"}})), "issuer"))
+	if n := len(fmt.Sprint(got)); n > 2000 {
+		t.Errorf("the line has %d bytes", n)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"crypto/tls"
 	"net/http"
 	"strings"
-
-	"go.uber.org/zap/zapcore"
 )
 
 // maxCredentials bounds an API key or a token, in bytes. Real tokens with hundreds of
@@ -71,16 +69,4 @@ func bearer(header string) (string, *failure) {
 		return "", errMalformed
 	}
 	return rest, nil
-}
-
-// levelOf returns the log level of a failure. Clients begin without credentials, to learn
-// which ones are required.
-func (a *Authenticator) levelOf(f *failure) zapcore.Level {
-	switch f {
-	case errMissing, errExpired:
-		return zapcore.DebugLevel
-	case errUnavailable:
-		return zapcore.WarnLevel
-	}
-	return zapcore.InfoLevel
 }

@@ -3,6 +3,9 @@ package auth
 import (
 	"net/http"
 	"strings"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // failure is a reason for which authentication fails. All failures are defined below, so
@@ -12,18 +15,19 @@ type failure struct {
 	status  int
 	code    string // an error of RFC 6750, section 3.1; "" if the client sent no credentials
 	message string // for the client
+	claim   string // the claim that is missing or malformed, "" if that is not the reason
 }
 
 const invalidToken = "invalid_token"
 
 func unauthorized(reason, message string) *failure {
-	return &failure{reason, http.StatusUnauthorized, invalidToken, message}
+	return &failure{reason: reason, status: http.StatusUnauthorized, code: invalidToken, message: message}
 }
 
 var (
-	errMissing        = &failure{"missing", http.StatusUnauthorized, "", "authentication is required"}
-	errMalformed      = &failure{"malformed", http.StatusBadRequest, "invalid_request", "the header with the credentials is malformed or sent twice"}
-	errTwoCredentials = &failure{"two_proofs", http.StatusBadRequest, "invalid_request", "the request has two different credentials; send one"}
+	errMissing        = &failure{reason: "missing", status: http.StatusUnauthorized, message: "authentication is required"}
+	errMalformed      = &failure{reason: "malformed", status: http.StatusBadRequest, code: "invalid_request", message: "the header with the credentials is malformed or sent twice"}
+	errTwoCredentials = &failure{reason: "two_proofs", status: http.StatusBadRequest, code: "invalid_request", message: "the request has two different credentials; send one"}
 	errTooLarge       = unauthorized("too_large", "the credentials are too large")
 
 	errKeyUnknown = unauthorized("unknown_key", "the API key is unknown")
@@ -38,8 +42,8 @@ var (
 	errNotYetValid    = unauthorized("not_yet_valid", "the token is not valid yet")
 	errClaims         = unauthorized("claims", "a claim of the token is missing or malformed")
 	errBinding        = unauthorized("bound", "the token is bound to a key that the request does not have")
-	errScope          = &failure{"scope", http.StatusForbidden, "insufficient_scope", "the token lacks a scope that this server requires of every token"}
-	errUnavailable    = &failure{"unavailable", http.StatusServiceUnavailable, "", "the keys of the issuer cannot be fetched, so the token cannot be verified; try again later"}
+	errScope          = &failure{reason: "scope", status: http.StatusForbidden, code: "insufficient_scope", message: "the token lacks a scope that this server requires of every token"}
+	errUnavailable    = &failure{reason: "unavailable", status: http.StatusServiceUnavailable, message: "the keys of the issuer cannot be fetched, so the token cannot be verified; try again later"}
 
 	errCertificate = unauthorized("certificate", "the client certificate does not belong to a known principal")
 
@@ -49,14 +53,22 @@ var (
 	}
 )
 
+// malformed is errClaims with the name of the claim.
+func malformed(claim string) *failure {
+	f := *errClaims
+	f.claim = claim
+	return &f
+}
+
 // Error returns the reason.
 func (f *failure) Error() string { return "authentication failed: " + f.reason }
 
-// Denied is the error of a request that is not authenticated. It contains nothing that
-// the client has sent.
+// Denied is the error of a request that is not authenticated. Except for Log it contains
+// nothing that the client has sent.
 type Denied struct {
 	fail      *failure
 	challenge string
+	log       zap.Field
 }
 
 // Error returns the reason, for logs.
@@ -74,6 +86,16 @@ func (e *Denied) Status() int { return e.fail.status }
 
 // Challenge returns the WWW-Authenticate header, "" for none.
 func (e *Denied) Challenge() string { return e.challenge }
+
+// Log returns the level and the fields of the log line about the refusal, in one field: what
+// was refused, beside what was expected. It contains no credentials and no part of them.
+// The field reads the request when a line is written, which must be before the request ends.
+func (e *Denied) Log() (zapcore.Level, zap.Field) {
+	if e.fail == errUnavailable {
+		return zapcore.WarnLevel, e.log
+	}
+	return zapcore.InfoLevel, e.log
+}
 
 // challenge formats a WWW-Authenticate header from parameter names and values. It leaves
 // out parameters without a value.

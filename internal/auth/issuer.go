@@ -100,6 +100,11 @@ func (i *issuer) verify(ctx context.Context, t *token) (*verified, *failure) {
 	case err != nil:
 		return nil, errSignature
 	}
+	return i.judge(payload, t.text)
+}
+
+// judge judges the claims of a token whose signature is valid.
+func (i *issuer) judge(payload []byte, text string) (*verified, *failure) {
 	claims := wire.ValueOf(payload)
 	if isNotAccessToken(claims) {
 		return nil, errNotAccessToken
@@ -119,7 +124,7 @@ func (i *issuer) verify(ctx context.Context, t *token) (*verified, *failure) {
 	if v.principal, fail = i.principal(claims, payload, expires); fail != nil {
 		return nil, fail
 	}
-	v.principal.Token = call.NewToken(t.text)
+	v.principal.Token = call.NewToken(text)
 	for _, s := range i.Required {
 		if !slices.Contains(v.principal.Scopes, s) {
 			return nil, errScope
@@ -154,7 +159,7 @@ func lowerOrigin(s string) string {
 func (i *issuer) checkTimes(claims wire.Value) (time.Time, *failure) {
 	exp, ok := numericDate(claims.Get("exp"))
 	if !ok {
-		return exp, errClaims
+		return exp, malformed("exp")
 	}
 	now := i.now()
 	exp = exp.Add(i.Skew)
@@ -168,7 +173,7 @@ func (i *issuer) checkTimes(claims wire.Value) (time.Time, *failure) {
 		}
 		from, ok := numericDate(v)
 		if !ok {
-			return exp, errClaims
+			return exp, malformed(name)
 		}
 		if now.Add(i.Skew).Before(from) {
 			return exp, errNotYetValid
@@ -200,15 +205,15 @@ func bindingOf(claims wire.Value) (string, *failure) {
 func (i *issuer) principal(claims wire.Value, payload []byte, expires time.Time) (*call.Principal, *failure) {
 	subject, ok := call.ClaimAt(claims, i.Claims.Subject).Text()
 	if !ok || !isPrincipalText(subject) {
-		return nil, errClaims
+		return nil, malformed(i.Claims.Subject)
 	}
 	groups, ok := stringList(call.ClaimAt(claims, i.Claims.Groups), whole)
 	if !ok {
-		return nil, errClaims
+		return nil, malformed(i.Claims.Groups)
 	}
 	scopes, ok := stringList(call.ClaimAt(claims, i.Claims.Scopes), strings.Fields)
 	if !ok {
-		return nil, errClaims
+		return nil, malformed(i.Claims.Scopes)
 	}
 	return &call.Principal{
 		Subject: subject, Issuer: i.URL, Groups: groups, Scopes: i.hierarchy.expand(scopes),

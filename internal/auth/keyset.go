@@ -50,6 +50,7 @@ type keySet struct {
 	mu      sync.Mutex
 	current *keyGeneration // nil before the first fetch
 	failed  bool           // the last fetch failed
+	reason  error          // why it failed
 	retry   time.Time      // when stale keys are fetched again
 }
 
@@ -159,6 +160,25 @@ func (k *keySet) fetch(known *keyGeneration) (*keyGeneration, error) {
 	k.failed, k.retry = true, now.Add(retryStale)
 	k.mu.Unlock()
 
+	g, err := k.request(known, now)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.reason = err; err != nil {
+		return nil, err
+	}
+	k.current, k.failed = g, false
+	return g, nil
+}
+
+// unreachable returns why the keys could not be fetched last time, nil if they could.
+func (k *keySet) unreachable() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.reason
+}
+
+// request fetches the keys.
+func (k *keySet) request(known *keyGeneration, now time.Time) (*keyGeneration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*fetchTimeout)
 	defer cancel()
 	g := &keyGeneration{made: now}
@@ -172,13 +192,8 @@ func (k *keySet) fetch(known *keyGeneration) (*keyGeneration, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.keys, err = parseKeys(body); err != nil {
-		return nil, err
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.current, k.failed = g, false
-	return g, nil
+	g.keys, err = parseKeys(body)
+	return g, err
 }
 
 // parseKeys returns the public keys of a JSON Web Key Set. It ignores keys that it

@@ -83,16 +83,17 @@ func (s *Server) attachGet(sess *session.Session, st *stream.Stream, connect fun
 // event, because 404 means that the session has ended. It is 204 if the client has all
 // events of the stream, which ends its attempts (WHATWG HTML, "Server-sent events").
 func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, principal *call.Principal, err error) {
-	if errors.Is(err, stream.ErrUnknownEvent) || errors.Is(err, stream.ErrEventsLost) {
-		s.logRefused("event id refused", r, principal, err)
+	refuseID := func(status int) {
+		s.countRefusedID("event id refused", r, principal, status, err)
+		s.answerRefused(w, &refusal{status: status, reason: err.Error()})
 	}
 	switch {
 	case errors.Is(err, stream.ErrComplete):
 		writeStatus(w, http.StatusNoContent)
 	case errors.Is(err, stream.ErrUnknownEvent):
-		s.refuse(w, r, &refusal{status: http.StatusBadRequest, reason: err.Error()})
+		refuseID(http.StatusBadRequest)
 	case errors.Is(err, stream.ErrEventsLost):
-		s.refuse(w, r, &refusal{status: http.StatusGone, reason: err.Error()})
+		refuseID(http.StatusGone)
 	case errors.Is(err, session.ErrTooManyStreams):
 		s.refuseBusy(w, r, wire.ID{}, http.StatusTooManyRequests, err.Error())
 	case errors.Is(err, errStopped):

@@ -35,7 +35,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 	w.Header()["X-Content-Type-Options"] = noSniffing
 	set := s.settings.Load()
 	if reason := set.Refusal(r); reason != "" {
-		s.refuse(w, r, &refusal{status: http.StatusForbidden, reason: reason})
+		s.refuse(w, r, &refusal{status: http.StatusForbidden, reason: reason}, origins(r)...)
 		return nil
 	}
 	if r.Method == http.MethodOptions {

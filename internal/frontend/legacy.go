@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"net/http"
 
-	"go.uber.org/zap"
-
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/wire"
@@ -100,14 +98,8 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, principal *
 // refuseUnknownSession refuses a request whose session cannot be used, and logs the
 // reason.
 func (s *Server) refuseUnknownSession(w http.ResponseWriter, r *http.Request, id wire.ID, principal *call.Principal, reason error) {
-	s.logRefused("session id refused", r, principal, reason)
-	s.rejectMessage(w, r, id, http.StatusNotFound, errNoSession)
-}
-
-// logRefused logs why a session id or event id of a client is refused. It does not log
-// the id.
-func (s *Server) logRefused(what string, r *http.Request, principal *call.Principal, reason error) {
-	s.ratelog.Warn(what, zap.String("principal", principal.Subject), zap.String("remote", r.RemoteAddr), zap.NamedError("reason", reason))
+	s.countRefusedID("session id refused", r, principal, http.StatusNotFound, reason)
+	s.answerRejected(w, id, http.StatusNotFound, errNoSession)
 }
 
 // legacyCall returns the call of a legacy request, over any transport. In a session

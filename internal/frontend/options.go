@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
@@ -35,7 +36,9 @@ type Denial interface {
 	error
 	Status() int       // HTTP status
 	Challenge() string // value of WWW-Authenticate, "" for none
-	Public() string    // text for the client and the log
+	Public() string    // text for the client
+	// Log returns the level and the fields of the line in the log.
+	Log() (zapcore.Level, zap.Field)
 }
 
 // Options configure a [Server]. Zero values stand for the defaults given. Functions

@@ -9,7 +9,9 @@ import (
 	"unicode"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
@@ -66,29 +68,42 @@ func reasonOf(status int, code int64) string {
 
 // countRefused counts and logs a refused request. The fields must not contain anything
 // of the message.
-func (s *Server) countRefused(what string, r *http.Request, status int, code int64, fields ...zap.Field) {
-	reason := reasonOf(status, code)
+func (s *Server) countRefused(level zapcore.Level, what string, r *http.Request, status int, reason string, fields ...zap.Field) {
 	s.options.Metrics.Refused.WithLabelValues(reason).Inc()
-	s.ratelog.Info(what, append(fields, zap.Int("status", status), zap.String("kind", reason),
+	s.ratelog.Log(level, what, append(fields, zap.Int("status", status), zap.String("kind", reason),
 		zap.String("http_method", clip(r.Method)), zap.String("remote", r.RemoteAddr))...)
+}
+
+// countRefusedID counts and logs a request whose session id or event id is refused. It does
+// not log the id.
+func (s *Server) countRefusedID(what string, r *http.Request, principal *call.Principal, status int, reason error) {
+	s.countRefused(zapcore.WarnLevel, what, r, status, reasonOf(status, 0), zap.String("principal", principal.Subject), zap.NamedError("reason", reason))
 }
 
 // refuseUnauthenticated refuses a request whose sender could not be authenticated.
 func (s *Server) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, err error) {
 	challenge, f := "Bearer", &refusal{status: http.StatusUnauthorized, reason: "authentication is required"}
+	level, why := zapcore.InfoLevel, zap.Skip()
 	if d := (Denial)(nil); errors.As(err, &d) {
 		challenge, f.status, f.reason = d.Challenge(), d.Status(), d.Public()
+		level, why = d.Log()
 	}
 	if challenge != "" {
 		w.Header().Set("WWW-Authenticate", challenge)
 	}
-	s.refuse(w, r, f)
+	s.countRefused(level, "authentication failed", r, f.status, refusedCredentials, why)
+	s.answerRefused(w, f)
 }
 
-// refuse answers a request by an HTTP status. The body is a JSON-RPC error, without an
-// id if none is known, as the specification allows.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
-	s.countRefused("request refused", r, f.status, 0, zap.String("reason", f.reason))
+// refuse answers a request by an HTTP status, and counts and logs it.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal, fields ...zap.Field) {
+	s.countRefused(zapcore.InfoLevel, "request refused", r, f.status, reasonOf(f.status, 0), append(fields, zap.String("reason", f.reason))...)
+	s.answerRefused(w, f)
+}
+
+// answerRefused answers a request by an HTTP status. The body is a JSON-RPC error, without
+// an id if none is known, as the specification allows.
+func (s *Server) answerRefused(w http.ResponseWriter, f *refusal) {
 	m := wire.Message{ID: f.id, Error: &wire.Error{Code: wire.CodeInvalidRequest, Message: f.reason}}
 	if f == errEncoded {
 		w.Header()["Accept-Encoding"] = identity // the accepted encoding (RFC 9110, section 15.5.16)
@@ -124,7 +139,11 @@ func (s *Server) refuseDraining(w http.ResponseWriter, r *http.Request, id wire.
 // rejectMessage answers a message that violates the protocol. The text of the error may
 // quote the message, so it goes to the client and not into the log.
 func (s *Server) rejectMessage(w http.ResponseWriter, r *http.Request, id wire.ID, status int, e *wire.Error) {
-	s.countRefused("protocol violation", r, status, e.Code, zap.Int64("code", e.Code), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))))
+	s.countRefused(zapcore.InfoLevel, "protocol violation", r, status, reasonOf(status, e.Code), zap.Int64("code", e.Code), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))))
+	s.answerRejected(w, id, status, e)
+}
+
+func (s *Server) answerRejected(w http.ResponseWriter, id wire.ID, status int, e *wire.Error) {
 	m := wire.Message{ID: id, Error: e}
 	s.writeJSON(w, 0, status, pieces{m.Append(nil)})
 }
@@ -155,12 +174,26 @@ func (s *Server) logPanic(p any) {
 	s.ratelog.Error("panic", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 }
 
+// origins returns the Host and the Origin of a refused request for the log.
+func origins(r *http.Request) []zap.Field {
+	fields := []zap.Field{zap.String("host", clipTo(r.Host, maxHost))}
+	if origin := r.Header["Origin"]; len(origin) > 0 {
+		fields = append(fields, zap.String("origin", clipTo(strings.Join(origin, ", "), maxHost)))
+	}
+	return fields
+}
+
+// maxHost bounds a Host or Origin in the log, in bytes: a name in DNS has at most 253.
+const maxHost = 280
+
 // clip makes a client's text safe for the log: short, and without control characters.
-func clip(s string) string {
+func clip(s string) string { return clipTo(s, 64) }
+
+func clipTo(s string, maxBytes int) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return '?'
 		}
 		return r
-	}, plaintext.Clip(s, 64))
+	}, plaintext.Clip(s, maxBytes))
 }

@@ -39,8 +39,12 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 			t.Errorf("%s: counted %v times, want once", reason, got)
 		}
 	}
-	if n := logs.FilterMessage("request refused").Len() + logs.FilterMessage("protocol violation").Len(); n != 8 {
-		t.Errorf("%d lines in the log, want one for each: %v", n, logs.All())
+	if logs.Len() != 8 || logs.FilterMessage("session id refused").Len() != 1 {
+		t.Errorf("%d lines in the log, want one for each: %v", logs.Len(), logs.All())
+	}
+	origin := logs.FilterField(zap.String("kind", refusedOrigin)).All()
+	if len(origin) != 1 || origin[0].ContextMap()["origin"] != "https://evil.example" || origin[0].ContextMap()["host"] != "localhost" {
+		t.Errorf("the log says of the origin: %v", origin)
 	}
 	for range 200 {
 		for body, session := range map[string]string{`{"secret`: "", pingBody: "nobody's"} {

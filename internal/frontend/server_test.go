@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/call"
@@ -78,6 +79,9 @@ func (challenged) Error() string     { return "the key is secret-key" }
 func (challenged) Challenge() string { return `Bearer error="invalid_token"` }
 func (challenged) Status() int       { return http.StatusForbidden }
 func (challenged) Public() string    { return "a better key is due" }
+func (challenged) Log() (zapcore.Level, zap.Field) {
+	return zap.WarnLevel, zap.String("key", "ci")
+}
 
 // An authentication error may quote the credentials, so it is neither sent nor logged.
 func TestChallenge(t *testing.T) {
@@ -87,6 +91,10 @@ func TestChallenge(t *testing.T) {
 	w := do(s, request(t, strings.NewReader(pingBody)))
 	if got := w.Header().Get("WWW-Authenticate"); w.Code != http.StatusForbidden || got != `Bearer error="invalid_token"` || !strings.Contains(w.Body.String(), `"a better key is due"`) {
 		t.Errorf("status %d, WWW-Authenticate %q", w.Code, got)
+	}
+	line := logs.FilterMessage("authentication failed").FilterField(zap.String("key", "ci")).FilterField(zap.String("kind", refusedCredentials))
+	if logs.Len() != 1 || line.FilterLevelExact(zap.WarnLevel).Len() != 1 {
+		t.Errorf("the refusal is not one line: %v", logs.All())
 	}
 	if strings.Contains(w.Body.String(), "secret") || strings.Contains(logText(t, logs), "secret") {
 		t.Errorf("the secret came out: %s %s", w.Body, logText(t, logs))

@@ -22,7 +22,7 @@ func newAuthenticator(cfg *config.Config, log *zap.Logger, m *auth.Metrics) (*au
 	if a.Has(config.AuthNone) {
 		return nil, nil
 	}
-	o := auth.Options{PublicURL: cfg.PublicURL, Paths: []string{pathMCP, pathSSE}, Logger: log, Metrics: m}
+	o := auth.Options{PublicURL: cfg.PublicURL, Paths: []string{pathMCP, pathSSE}, Metrics: m}
 	if a.Has(config.AuthKey) {
 		o.Keys = keysOf(a)
 	}

@@ -1,0 +1,179 @@
+package auth
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/wire"
+)
+
+// Bounds of what the log and explain repeat of a token.
+const (
+	maxLogged     = 256 // bytes of one value
+	maxLoggedList = 10  // elements of a list
+)
+
+// logField returns the fields of the log line about a refused request. They are made when
+// the line is written, so a refusal without a line costs nothing.
+func (a *Authenticator) logField(r *http.Request, fail *failure) zap.Field {
+	return zap.Inline(zapcore.ObjectMarshalerFunc(func(e zapcore.ObjectEncoder) error {
+		e.AddString("reason", fail.reason)
+		e.AddString("why", fail.message)
+		if fail == errCertificate {
+			return logCertificate(e, r.TLS)
+		}
+		creds, bad := a.credentials(r.Header)
+		if bad != nil || creds.text == "" {
+			return nil
+		}
+		if fail == errKeyExpired {
+			if k := a.findKey(creds.text); k != nil { // nil if the keys have changed meanwhile
+				e.AddString("key", k.principal.Subject)
+				e.AddString("expired", logTime(k.principal.Expires))
+			}
+			return nil
+		}
+		if !creds.keyOnly && fail != errKeyUnknown {
+			return a.logToken(e, creds.text, fail)
+		}
+		return nil
+	}))
+}
+
+// logCertificate adds the names of a refused certificate.
+func logCertificate(e zapcore.ObjectEncoder, tls *tlsState) error {
+	if tls == nil || len(tls.VerifiedChains) == 0 {
+		return nil
+	}
+	leaf := tls.VerifiedChains[0][0]
+	e.AddString("certificate", plaintext.Clip(leaf.Subject.String(), maxLogged))
+	e.AddString("serial", leaf.SerialNumber.Text(16))
+	e.AddString("not_before", logTime(leaf.NotBefore))
+	e.AddString("not_after", logTime(leaf.NotAfter))
+	return addList(e, "names", slices.Concat(leaf.DNSNames, uris(leaf), leaf.EmailAddresses))
+}
+
+// logToken adds the claims of a refused token, and what was expected of the claim that is
+// wrong. The claims are those that the client sent: signature_verified says whether they are
+// the issuer's.
+func (a *Authenticator) logToken(e zapcore.ObjectEncoder, text string, fail *failure) error {
+	header, claims, ok := unverified(text)
+	if !ok {
+		return nil
+	}
+	iss := a.issuers[claims.Get("iss").Str()]
+	subject := "sub"
+	if iss != nil {
+		subject = iss.Claims.Subject
+	}
+	for _, f := range []struct{ name, value string }{
+		{"iss", shown(claims.Get("iss"))}, {"sub", shown(call.ClaimAt(claims, subject))}, {"exp", shownTime(claims.Get("exp"))},
+	} {
+		if f.value != "" {
+			e.AddString(f.name, f.value)
+		}
+	}
+	if err := addList(e, "aud", shownList(claims.Get("aud"), whole)); err != nil {
+		return err
+	}
+	e.AddBool("signature_verified", !slices.Contains([]string{
+		errNotAccessToken.reason, errIssuer.reason, errAlgorithm.reason, errSignature.reason, errUnavailable.reason,
+	}, fail.reason))
+	switch {
+	case fail == errIssuer:
+		return addList(e, "expected_iss", a.resource.issuers)
+	case iss == nil:
+		return nil
+	}
+	switch fail {
+	case errAlgorithm:
+		e.AddString("alg", shown(header.Get("alg")))
+		return addList(e, "expected_alg", iss.Algorithms)
+	case errSignature:
+		e.AddString("kid", shown(header.Get("kid")))
+	case errUnavailable:
+		if err := iss.keys.unreachable(); err != nil {
+			e.AddString("error", plaintext.Clip(err.Error(), 2*maxLogged))
+		}
+	case errAudience:
+		return addList(e, "expected_aud", iss.Audiences)
+	case errNotYetValid:
+		e.AddString("nbf", shownTime(claims.Get("nbf")))
+		e.AddString("iat", shownTime(claims.Get("iat")))
+	case errScope:
+		if err := addList(e, "scope", shownList(call.ClaimAt(claims, iss.Claims.Scopes), strings.Fields)); err != nil {
+			return err
+		}
+		return addList(e, "expected_scope", iss.Required)
+	default:
+		if fail.claim != "" {
+			e.AddString("claim", fail.claim)
+		}
+	}
+	return nil
+}
+
+// unverified returns the header and the claims of a token as the client sent them.
+func unverified(text string) (header, claims wire.Value, ok bool) {
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 {
+		return header, claims, false
+	}
+	header, ok = object(parts[0])
+	if ok {
+		claims, ok = object(parts[1])
+	}
+	return header, claims, ok
+}
+
+// shown returns a claim for people: a text as it is, anything else as JSON, both clipped.
+func shown(v wire.Value) string {
+	if text, ok := v.Text(); ok {
+		return plaintext.Clip(text, maxLogged)
+	}
+	return plaintext.Clip(string(v.Raw()), maxLogged)
+}
+
+// shownList returns the elements of a list for people, and a value that is no list as its
+// only element.
+func shownList(v wire.Value, split func(string) []string) []string {
+	list, ok := stringList(v, split)
+	if !ok {
+		return []string{shown(v)}
+	}
+	return list
+}
+
+// shownTime returns a NumericDate for people, and anything else as shown does.
+func shownTime(v wire.Value) string {
+	if at, ok := numericDate(v); ok {
+		return logTime(at)
+	}
+	return shown(v)
+}
+
+func logTime(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// addList adds a list of texts, of which it clips the ends.
+func addList(e zapcore.ObjectEncoder, name string, list []string) error {
+	if len(list) == 0 {
+		return nil
+	}
+	return e.AddArray(name, zapcore.ArrayMarshalerFunc(func(a zapcore.ArrayEncoder) error {
+		for i, s := range list {
+			if i == maxLoggedList {
+				a.AppendString("…")
+				break
+			}
+			a.AppendString(plaintext.Clip(s, maxLogged))
+		}
+		return nil
+	}))
+}
