@@ -11,11 +11,15 @@ import (
 
 // Call is one request on its way from a client to an upstream, or to the gateway itself.
 type Call struct {
-	ID        string // identifies the call in logs; unguessable, never sent to peers
+	// ID is the request id: log, audit and errors of the gateway have it. It is a token of
+	// bounded length. The client may have chosen it, so it need not be unique.
+	ID        string
 	Method    string
 	Params    wire.Raw // an object or nil, without members of the client's transport
 	Principal *Principal
 	Client    *Client
+	// Remote is the address of the client, "" if it has none. A port of 0 is not known.
+	Remote string
 	// ShareKey says which share of a budget that all clients use the call counts for.
 	// It is equal for calls of one principal and, without authentication, for calls of
 	// one address or of one program on this machine.

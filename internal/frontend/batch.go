@@ -57,9 +57,7 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, principal *call.Pr
 	}
 	p.sess = sess
 	answers, requests := answerBatch(sess, parts, s.options.Limits.JSON, func(m *wire.Message) *exchange {
-		x := s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, principal, m)
-		x.call.ShareKey = s.callShare(r.RemoteAddr, principal, client)
-		return x
+		return s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, principal, m).sentFrom(r.RemoteAddr)
 	})
 	switch {
 	case len(answers) > 0:

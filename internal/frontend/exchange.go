@@ -66,6 +66,13 @@ func (s *Server) newExchange(parent context.Context, out sink, id wire.ID) *exch
 	return x
 }
 
+// sentFrom sets the address of the client, and the share that the call counts for.
+func (x *exchange) sentFrom(remote string) *exchange {
+	x.call.Remote = remote
+	x.call.ShareKey = x.s.callShare(remote, x.call.Principal, x.call.Client)
+	return x
+}
+
 // Cancel ends the call's context.
 func (x *exchange) Cancel(cause error) { x.scope.Cancel(cause) }
 
@@ -104,7 +111,7 @@ func (x *exchange) outcome(res call.Result, err error) answer {
 	case errors.Is(err, context.DeadlineExceeded):
 		answered = wire.Errorf(wire.CodeInternal, "the call took too long")
 	default:
-		x.s.ratelog.Error("a call ended without an answer", zap.String("call", x.call.ID), zap.Error(err))
+		x.s.ratelog.Error("a call ended without an answer", zap.String("request", x.call.ID), zap.Error(err))
 		answered = errInternal
 	}
 	a := answer{err: answered}

@@ -34,8 +34,7 @@ func (s *Server) serveLegacy(p *postResponse, r *http.Request, principal *call.P
 		if sess != nil {
 			ctx = context.WithoutCancel(ctx)
 		}
-		x := s.legacyCall(ctx, p, sess, client, principal, m)
-		x.call.ShareKey = s.callShare(r.RemoteAddr, principal, client)
+		x := s.legacyCall(ctx, p, sess, client, principal, m).sentFrom(r.RemoteAddr)
 		defer x.Cancel(nil)
 		if sess == nil { // the client could not fetch the answer later
 			p.onLost = func() { x.Cancel(errClientGone) }

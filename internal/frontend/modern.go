@@ -31,8 +31,7 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, principal *call.P
 		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, err)
 		return true
 	}
-	x := s.modernCall(r.Context(), p, principal, s.modernClientKey(r, principal, meta.info.Raw()), m, meta)
-	x.call.ShareKey = s.callShare(r.RemoteAddr, principal, x.call.Client)
+	x := s.modernCall(r.Context(), p, principal, s.modernClientKey(r, principal, meta.info.Raw()), m, meta).sentFrom(r.RemoteAddr)
 	x.reserved = &p.reserved
 	defer x.Cancel(nil)
 	p.onLost = func() { x.Cancel(errClientGone) }

@@ -111,7 +111,7 @@ func (p *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
 	case sess == nil:
 		return errNotInitialized
 	}
-	x := p.withShare(p.s.legacyCall(p.ctx, p.stream, sess, sess.Client, p.principal, m))
+	x := p.s.legacyCall(p.ctx, p.stream, sess, sess.Client, p.principal, m).sentFrom(p.remote)
 	if err := x.begin(); err != nil {
 		x.Cancel(nil)
 		return invalidRequest(err)
@@ -121,12 +121,6 @@ func (p *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
 		x.end()
 	}
 	return refused
-}
-
-// withShare sets the share that the call of x counts for.
-func (p *peer) withShare(x *exchange) *exchange {
-	x.call.ShareKey = p.s.callShare(p.remote, p.principal, x.call.Client)
-	return x
 }
 
 // startRequest answers a request on a goroutine of its own, with the answer of by.
@@ -255,7 +249,7 @@ func (p *peer) receiveBatch(data []byte, h *reservation) *wire.Error {
 	return p.start(func() {
 		defer whole.Cancel(nil)
 		answers, _ := answerBatch(sess, parts, p.s.options.Limits.JSON, func(m *wire.Message) *exchange {
-			return p.withShare(p.s.legacyCall(whole.ctx, p.stream, sess, sess.Client, p.principal, m))
+			return p.s.legacyCall(whole.ctx, p.stream, sess, sess.Client, p.principal, m).sentFrom(p.remote)
 		})
 		if len(answers) > 0 {
 			p.respond(joinMessages(answers))

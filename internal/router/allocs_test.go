@@ -114,7 +114,7 @@ func TestTheLineOfACallAllocatesLittle(t *testing.T) {
 	r := New(Options{Started: closedChan(), Logger: zap.New(core), Metrics: NewMetrics()}, nil)
 	c := newCall("tools/call", `{"name":"files__read"}`, nil)
 	res := wire.Raw(`{"content":[]}`)
-	if n := testing.AllocsPerRun(100, func() { r.observe(c, logFields{"files", "files__read", "read"}, 1000, res, nil) }); n > 1 {
+	if n := testing.AllocsPerRun(100, func() { r.observe(c, logFields{upstream: "files", item: "files__read", rule: "read"}, 1000, res, nil) }); n > 1 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -3,6 +3,7 @@ package router
 import (
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,6 +57,9 @@ const (
 	maxAuditArguments = 64 << 10
 )
 
+// auditTime is the form of the time in a line, the same as in the log.
+const auditTime = "2006-01-02T15:04:05.000Z07:00"
+
 // auditedItem is what a decision is about.
 type auditedItem struct {
 	kind             call.Kind
@@ -72,7 +76,7 @@ var auditLines = sync.Pool{New: func() any { return new(auditLine) }}
 func newAuditLine(event string, c *call.Call) *auditLine {
 	l := auditLines.Get().(*auditLine)
 	l.b = append(l.b[:0], `{"time":"`...)
-	l.b = time.Now().UTC().AppendFormat(l.b, time.RFC3339Nano)
+	l.b = time.Now().UTC().AppendFormat(l.b, auditTime)
 	l.b = append(l.b, '"')
 	l.text("event", event, maxAuditName)
 	l.text("request", c.ID, maxAuditName)
@@ -84,6 +88,9 @@ func newAuditLine(event string, c *call.Call) *auditLine {
 	}
 	l.text("proof", c.Principal.AuthMethod, maxAuditName)
 	l.b = append(l.b, '}')
+	if c.Remote != "" {
+		l.text("remote", strings.TrimSuffix(c.Remote, ":0"), maxAuditName)
+	}
 	return l
 }
 
@@ -197,8 +204,8 @@ func (a *Audit) before(l *auditLine) error {
 	return nil
 }
 
-// ended writes the line of a call's end.
-func (a *Audit) ended(c *call.Call, public, upstream string, res call.Result, duration time.Duration, err error) {
+// ended writes the line of a call's end. log has the upstream that was reached.
+func (a *Audit) ended(c *call.Call, public string, log *logFields, res call.Result, duration time.Duration, err error) {
 	if errors.Is(err, errUnaudited) {
 		return // nothing was done, and no line can be written
 	}
@@ -207,8 +214,8 @@ func (a *Audit) ended(c *call.Call, public, upstream string, res call.Result, du
 	if public != "" {
 		l.text("item", public, maxAuditItem)
 	}
-	if upstream != "" {
-		l.text("upstream", upstream, maxAuditName)
+	if log.upstream != "" {
+		l.text("upstream", log.upstream, maxAuditName)
 	}
 	outcome := outcomeOf(err)
 	if err == nil {
@@ -218,8 +225,11 @@ func (a *Audit) ended(c *call.Call, public, upstream string, res call.Result, du
 	if rpc, ok := errors.AsType[*wire.Error](err); ok {
 		l.number("code", rpc.Code)
 	}
+	if reason := reasonOf(outcome, c, log, err); reason != "" {
+		l.text("reason", reason, 2*maxReason) // it is bounded already
+	}
 	l.b = append(l.b, `,"duration_ms":`...)
-	l.b = strconv.AppendFloat(l.b, float64(duration.Microseconds())/1000, 'f', -1, 64)
+	l.b = strconv.AppendFloat(l.b, milliseconds(duration), 'f', -1, 64)
 	a.To.After(l.end())
 }
 

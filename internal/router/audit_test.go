@@ -49,7 +49,7 @@ func (b *fakeAuditor) take(t *testing.T) []string {
 		if err := wire.Check([]byte(l), wire.Limits{}, wire.Strict); err != nil || strings.Count(l, "\n") != 1 || !strings.HasSuffix(l, "\n") {
 			t.Errorf("%q is not a JSON line: %v", l, err)
 		}
-		l = regexp.MustCompile(`"time":"\d{4}-\d\d-\d\dT[0-9:.]+Z"`).ReplaceAllString(l, `"time":T`)
+		l = regexp.MustCompile(`"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`).ReplaceAllString(l, `"time":T`)
 		l = regexp.MustCompile(`"duration_ms":[0-9.]+`).ReplaceAllString(l, `"duration_ms":N`)
 		l = regexp.MustCompile(`"sha256:[0-9a-f]{64}"`).ReplaceAllString(l, `"sha256:…"`)
 		lines[i] = strings.TrimSuffix(l, "\n")
@@ -71,7 +71,7 @@ var byRules = []policy.Rule{
 
 // begin returns the beginning of every audit line of the test's calls.
 func begin(event, method string) string {
-	return `{"time":T,"event":"` + event + `","request":"r1","method":"` + method + `","principal":{"subject":"anonymous","proof":"none"}`
+	return `{"time":T,"event":"` + event + `","request":"r1","method":"` + method + `","principal":{"subject":"anonymous","proof":"none"},"remote":"192.0.2.7:4711"`
 }
 
 func TestAudit(t *testing.T) {
@@ -310,7 +310,7 @@ func auditedCall(b testing.TB, a *Audit) func() {
 			b.Fatal("not recorded")
 		}
 		if r.audit != nil {
-			r.audit.ended(c, it.public, it.upstream, res, 1000, nil)
+			r.audit.ended(c, it.public, &logFields{upstream: it.upstream}, res, 1000, nil)
 		}
 	}
 }

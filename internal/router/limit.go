@@ -12,16 +12,14 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// limit takes the call out of the limits of the decision.
-func (f *forwarding) limit(context.Context) (_ bool, err error) {
-	f.reservation, err = f.router.limit(f.call, f.target, &f.decision)
-	return false, err
-}
-
-// limit takes a call out of the limits of a decision. The error says that one is reached.
-func (r *Router) limit(c *call.Call, t catalog.Target, d *policy.Decision) (*reservation, error) {
-	taken, refusal := r.limits.take(d.Limits, c, t)
-	return taken, r.limited(t, refusal)
+// limit takes the call out of the limits of the decision. The error says that one is reached.
+func (f *forwarding) limit(context.Context) (bool, error) {
+	var refusal *excess
+	f.reservation, refusal = f.router.limits.take(f.decision.Limits, f.call, f.target)
+	if refusal != nil {
+		f.log.reason = "a limit of rule " + strconv.Quote(refusal.rule) + " is reached"
+	}
+	return false, f.router.limited(f.target, refusal)
 }
 
 // checkLimits returns the error that a call would get from limit now. It takes nothing.

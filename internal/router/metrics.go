@@ -167,7 +167,10 @@ func outcomeOf(err error) string {
 
 // logFields are the fields of the log line of a call beside its caller and its outcome. None of
 // them is an argument: a client may have written any part of a URI that no list has.
-type logFields struct{ upstream, item, rule string }
+type logFields struct {
+	upstream, item, rule string
+	reason               string // why the call failed, "" for what its error says
+}
 
 // decision keeps the last decision about a call.
 func (l *logFields) decision(it *auditedItem, d *policy.Decision) {
@@ -178,7 +181,10 @@ func (l *logFields) decision(it *auditedItem, d *policy.Decision) {
 }
 
 // maxFields is the number of fields of the log line of a call.
-const maxFields = 8
+const maxFields = 9
+
+// milliseconds is a duration as the log and the audit have it.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // observe counts and logs a call that has ended. res is its result if err is nil.
 func (r *Router) observe(c *call.Call, log logFields, duration time.Duration, res wire.Raw, err error) {
@@ -194,9 +200,11 @@ func (r *Router) observe(c *call.Call, log logFields, duration time.Duration, re
 	fields := append(make([]zap.Field, 0, maxFields),
 		zap.String("request", c.ID),
 		zap.String("principal", c.Principal.Subject),
-		zap.String("upstream", log.upstream),
 		zap.String("method", method),
 	)
+	if log.upstream != "" {
+		fields = append(fields, zap.String("upstream", log.upstream))
+	}
 	if log.item != "" {
 		fields = append(fields, zap.String("item", log.item))
 	}
@@ -206,5 +214,9 @@ func (r *Router) observe(c *call.Call, log logFields, duration time.Duration, re
 	if err == nil { // the metrics do not distinguish results
 		outcome = outcomeOfResult(c.Method, res)
 	}
-	entry.Write(append(fields, zap.String("outcome", outcome), zap.Duration("duration", duration))...)
+	fields = append(fields, zap.String("outcome", outcome))
+	if reason := reasonOf(outcome, c, &log, err); reason != "" {
+		fields = append(fields, zap.String("reason", reason))
+	}
+	entry.Write(append(fields, zap.Float64("duration_ms", milliseconds(duration)))...)
 }

@@ -203,7 +203,7 @@ func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) 
 	r.observe(c, log, duration, res.Raw, err)
 	if r.audit != nil {
 		if public, ok := auditedName(c); ok {
-			r.audit.ended(c, public, log.upstream, res, duration, err)
+			r.audit.ended(c, public, &log, res, duration, err)
 		}
 	}
 	return res, err

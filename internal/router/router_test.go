@@ -112,7 +112,7 @@ func (h *testRouter) routes(sources []catalog.Source) *Routes {
 
 func newCall(method, params string, back call.BackChannel) *call.Call {
 	return &call.Call{
-		ID: "r1", Method: method, Params: wire.Raw(params), Principal: call.Anonymous,
+		ID: "r1", Remote: "192.0.2.7:4711", Method: method, Params: wire.Raw(params), Principal: call.Anonymous,
 		Client: &call.Client{Key: "c", Revision: wire.Rev20251125}, Back: back,
 	}
 }
@@ -484,7 +484,10 @@ func TestEveryCallIsCountedAndLogged(t *testing.T) {
 		t.Fatalf("%d log lines, want one for each call", len(entries))
 	}
 	got := entries[0].ContextMap()
-	delete(got, "duration")
+	if took, ok := got["duration_ms"].(float64); !ok || took < 0 {
+		t.Errorf("duration_ms is %v", got["duration_ms"])
+	}
+	delete(got, "duration_ms")
 	want := map[string]any{"request": "r1", "principal": "anonymous", "upstream": "files", "method": "tools/call", "item": "files__read", "rule": "default", "outcome": "ok"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -76,7 +76,7 @@ func (s *Subscriptions) Subscribe(ctx context.Context, c *call.Call, public stri
 	duration := time.Since(begin)
 	s.router.observe(&d, log, duration, nil, err)
 	if a := s.router.audit; a != nil {
-		a.ended(&d, public, log.upstream, call.Result{}, duration, err)
+		a.ended(&d, public, &log, call.Result{}, duration, err)
 	}
 	return cancel, err
 }

@@ -122,7 +122,7 @@ func (k *parkable) park() {
 		return
 	}
 	if !k.t.admit(k) {
-		k.t.options.Logger.Info("an ask was dropped: no more calls can be parked", zap.String("call", k.call.ID))
+		k.t.options.Logger.Info("an ask was dropped: no more calls can be parked", zap.String("request", k.call.ID))
 		k.giveUp()
 		return
 	}
@@ -201,7 +201,7 @@ func (k *parkable) expired(round uint32) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.parked && k.round == round {
-		k.t.options.Logger.Info("a parked call has expired", zap.String("call", k.call.ID))
+		k.t.options.Logger.Info("a parked call has expired", zap.String("request", k.call.ID))
 		k.end(ErrExpired)
 	}
 }

@@ -63,7 +63,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	if f, ok := errors.AsType[*protocol.CallError](err); !ok || !f.MayHaveExecuted && !f.Unauthenticated {
 		retryable = retryable || c.mayRepeat(cl)
 	}
-	c.o.Logger.Debug("call failed", zap.String("call", cl.ID), zap.String("method", cl.Method), c.o.why(err))
+	c.o.Logger.Debug("call failed", zap.String("request", cl.ID), zap.String("method", cl.Method), c.o.why(err))
 	since := began
 	if s := c.Snapshot(); s.State != Ready {
 		since = s.Since

@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// auditedLine has members of a line of the audit.
+type auditedLine struct{ Time, Event, Request, Remote, Reason string }
+
+// auditLines returns the lines of an audit file.
+func auditLines(t *testing.T, file string) (lines []auditedLine) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text := range strings.Lines(string(data)) {
+		var l auditedLine
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// The audit has the address of the client. Only trusted proxies can name another one.
+func TestAuditHasTheAddress(t *testing.T) {
+	for name, tt := range map[string]struct{ proxies, want string }{
+		"a client":        {"", "127.0.0.1:"},
+		"a trusted proxy": {"trusted_proxies: [127.0.0.0/8]\n", "203.0.113.7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "audit.jsonl")
+			g, end := start(t, tt.proxies+"telemetry: {audit: {file: "+file+"}}\n"+aDisabledUpstream, false)
+			req, err := http.NewRequest(http.MethodPost, g.URL(), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nothing"}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("X-Forwarded-For", "203.0.113.7")
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			end()
+			lines := auditLines(t, file)
+			if len(lines) != 2 {
+				t.Fatalf("%d lines, want a decision and an end", len(lines))
+			}
+			for _, l := range lines {
+				if exact := tt.proxies == ""; !strings.HasPrefix(l.Remote, tt.want) || exact == (l.Remote == tt.want) {
+					t.Errorf("remote is %q, want %s", l.Remote, tt.want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,96 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/wire"
+)
+
+// Bounds of the reason in the log and in the audit.
+const (
+	maxReason    = 256 // bytes
+	maxHidden    = 256 // values of arguments that are looked for in the message of a server
+	leastHidden  = 3   // bytes of a value that is looked for: shorter ones are parts of words
+	hiddenValue  = "[…]"
+	schemeMarker = "://"
+)
+
+// reasonOf returns in short words why a call failed, for the log and the audit: "" if it did
+// not, or if the caller is the reason. A reason of the gateway is that of the error's data. One
+// of an upstream has its code and its message, without values of the arguments.
+func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
+	switch outcome {
+	case outcomeError, outcomeUnavailable, outcomeLimited:
+	default:
+		return ""
+	}
+	if log.reason != "" {
+		return log.reason
+	}
+	rpc, ok := errors.AsType[*wire.Error](err)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "the call took too long"
+	case !ok:
+		return plaintext.Line(err.Error(), maxReason)
+	case rpc.Raw != nil:
+		return fmt.Sprintf("the server answered with error %d: %s", rpc.Code,
+			plaintext.Line(withoutArguments(plaintext.Clip(rpc.Message, 4*maxReason), c.Params), maxReason))
+	}
+	if reason, ok := wire.ValueOf(rpc.Data).Get("reason").Text(); ok {
+		return plaintext.Line(reason, maxReason)
+	}
+	return plaintext.Line(rpc.Message, maxReason)
+}
+
+// withoutArguments returns the message of a server without the values of the arguments that it
+// repeats.
+func withoutArguments(message string, params wire.Raw) string {
+	left := maxHidden
+	var hide func(v wire.Value)
+	hide = func(v wire.Value) {
+		if left--; left < 0 {
+			return
+		}
+		switch v.Kind() {
+		case '{':
+			for m := range v.Members() {
+				hide(m.Value)
+			}
+		case '[':
+			for el := range v.Elements() {
+				hide(el)
+			}
+		default:
+			text, ok := v.Text()
+			if !ok {
+				text = string(v.Raw())
+			}
+			message = withoutValue(message, text)
+			if _, path, isURI := strings.Cut(text, schemeMarker); isURI {
+				message = withoutValue(message, path)
+			}
+		}
+	}
+	root := wire.ValueOf(params)
+	for _, member := range []string{"arguments", "argument", "uri"} {
+		hide(root.Get(member))
+	}
+	return message
+}
+
+func withoutValue(message, value string) string {
+	if len(value) < leastHidden || len(value) > len(message) {
+		return message
+	}
+	switch value {
+	case "true", "false", "null":
+		return message
+	}
+	return strings.ReplaceAll(message, value, hiddenValue)
+}

@@ -1,0 +1,103 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// The log line of a call that failed says why, and so does the end in the audit.
+func TestFailedCallsSayWhy(t *testing.T) {
+	fails := func(err error) *fakeUpstream {
+		return &fakeUpstream{answer: func(context.Context, *call.Call) (call.Result, error) { return call.Result{}, err }}
+	}
+	theirs := func(code int64, message string) error {
+		raw, _ := json.Marshal(map[string]any{"code": code, "message": message})
+		return &wire.Error{Code: code, Message: message, Raw: raw}
+	}
+	timeout := wire.Errorf(wire.CodeInternal, "the upstream files is unavailable: too slow").WithData(wire.Raw(`{"reason":"the server did not answer within 1s"}`))
+	limited := policy.Rule{
+		Name: "once", Effect: policy.Allow, What: policy.What{Tools: []string{"*"}},
+		Limit: &policy.Limit{Rate: 1. / 60, Burst: 1},
+	}
+	for _, tt := range []struct {
+		name    string
+		up      *fakeUpstream
+		down    *catalog.Down
+		rules   []policy.Rule
+		calls   int
+		params  string
+		outcome string
+		reason  string
+	}{
+		{name: "no failure", up: answers(`{"content":[]}`), outcome: "ok"},
+		{name: "refused", up: answers(`{}`), params: `{"name":"files__gone"}`, outcome: "refused"},
+		{name: "down", up: answers(`{}`), down: &catalog.Down{Reason: "connection refused"}, outcome: "unavailable", reason: "connection refused"},
+		{name: "timeout", up: fails(timeout), outcome: "unavailable", reason: "the server did not answer within 1s"},
+		{name: "without data", up: fails(wire.Errorf(wire.CodeMissingCapability, "the client lacks elicitation")), outcome: "error", reason: "the client lacks elicitation"},
+		{
+			name: "of the server", up: fails(theirs(-32001, "disk\nfull\x1b[31m, said\u202e it")), outcome: "error",
+			reason: "the server answered with error -32001: disk full[31m, said it",
+		},
+		{
+			name: "long", up: fails(theirs(-1, strings.Repeat("long ", 1000))), outcome: "error",
+			reason: "the server answered with error -1: " + strings.Repeat("long ", 51) + "l…",
+		},
+		{
+			name: "repeats arguments", params: `{"name":"files__read","arguments":{"pin":4711,"deep":[{"key":"hunter2"}],"is":"a","yes":true}}`,
+			up: fails(theirs(-1, "no hunter2 a true for 4711")), outcome: "error", reason: "the server answered with error -1: no […] a true for […]",
+		},
+		{name: "limit", up: answers(`{"content":[]}`), rules: []policy.Rule{limited}, calls: 2, outcome: "limited", reason: `a limit of rule "once" is reached`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			core, logs := observer.New(zap.InfoLevel)
+			b := &fakeAuditor{}
+			src := filesSource(t)
+			if tt.down != nil {
+				src = source(t, "files", tt.down)
+			}
+			if tt.rules == nil {
+				tt.rules = []policy.Rule{{Name: "all", Effect: policy.Allow, What: policy.What{Tools: []string{"*"}}}}
+			}
+			if tt.params == "" {
+				tt.params = `{"name":"files__read"}`
+			}
+			h := auditedRouter(t, tt.up, src, &Audit{To: b}, tt.rules...)
+			h.logTo(zap.New(core))
+			for range max(tt.calls, 1) {
+				_, _ = h.Handle(t.Context(), newCall("tools/call", tt.params, &recorder{}))
+			}
+			entries := logs.All()
+			got := entries[len(entries)-1].ContextMap()
+			reason, _ := got["reason"].(string)
+			if got["outcome"] != tt.outcome || reason != tt.reason {
+				t.Errorf("outcome %v, reason %q, want %s, %q", got["outcome"], reason, tt.outcome, tt.reason)
+			}
+			var end struct{ Event, Outcome, Reason string }
+			if err := json.Unmarshal([]byte(b.lines[len(b.lines)-1]), &end); err != nil {
+				t.Fatal(err)
+			}
+			if end.Event != "end" || end.Outcome != tt.outcome || end.Reason != tt.reason {
+				t.Errorf("the audit ends with %+v, want %s, %q", end, tt.outcome, tt.reason)
+			}
+		})
+	}
+}
+
+// A URI of a client is an argument, too.
+func TestReasonHidesURIs(t *testing.T) {
+	c := newCall("resources/read", `{"uri":"files+file:///home/alice/diary"}`, nil)
+	err := &wire.Error{Code: -1, Message: "cannot open /home/alice/diary", Raw: wire.Raw(`{}`)}
+	if got := reasonOf(outcomeError, c, &logFields{}, err); strings.Contains(got, "diary") {
+		t.Error(got)
+	}
+}
