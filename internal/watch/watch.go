@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -19,6 +20,11 @@ const (
 	maxDelay = time.Second
 	// pollInterval is how often files are read without any event.
 	pollInterval = 5 * time.Second
+	// restTime is how long events wait after one that is about another file, and attention how
+	// long they are taken after that: a log or an audit in the same folder may be written a
+	// thousand times a second. The system merges the events that wait.
+	restTime  = 100 * time.Millisecond
+	attention = 5 * time.Millisecond
 )
 
 // Watcher watches files. Expect may be called by any goroutine at any time.
@@ -26,6 +32,8 @@ type Watcher struct {
 	read   func(string) ([]byte, error)
 	log    *zap.Logger
 	update chan struct{} // capacity 1
+
+	ignored atomic.Int64 // events about other files
 
 	mu       sync.Mutex
 	expected Set
@@ -71,7 +79,10 @@ func (w *Watcher) Run(ctx context.Context, changed func()) {
 	defer poll.Stop()
 	settled := time.NewTimer(0) // the first check comes at once
 	defer settled.Stop()
+	rested := time.NewTimer(0)
+	defer rested.Stop()
 	var since time.Time // the time of the first event since the last check
+	var awake time.Time // the end of the last rest
 	var places map[string]map[string]bool
 	for {
 		select {
@@ -82,12 +93,22 @@ func (w *Watcher) Run(ctx context.Context, changed func()) {
 			settled.Reset(0) // a file may have changed before its folder was watched
 		case e := <-events:
 			if !places[filepath.Dir(e.Name)][filepath.Base(e.Name)] {
+				w.ignored.Add(1)
+				if time.Since(awake) > attention {
+					events = nil
+					rested.Reset(restTime)
+				}
 				continue
 			}
 			if since.IsZero() {
 				since = time.Now()
 			}
 			settled.Reset(min(quietTime, max(0, maxDelay-time.Since(since))))
+		case <-rested.C:
+			awake = time.Now()
+			if notify != nil {
+				events = notify.Events
+			}
 		case err := <-errors:
 			w.log.Debug("watching files", zap.Error(err))
 			settled.Reset(quietTime) // events may have been lost

@@ -143,6 +143,42 @@ func TestWhatIsNoChange(t *testing.T) {
 	v.wantChange("afterwards")
 }
 
+// Changes are seen in a folder with a file that is written all the time, such as an audit, and
+// most events about that file are not even taken.
+func TestBusyFolder(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, filepath.Join(dir, "a"), "one")
+	v := watch(t, path)
+	audit, err := os.Create(filepath.Join(dir, "audit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer audit.Close()
+	stop, written := make(chan struct{}), make(chan int)
+	go func() {
+		lines := 0
+		defer func() { written <- lines }()
+		pace := time.NewTicker(time.Millisecond)
+		defer pace.Stop()
+		for ; ; lines++ {
+			select {
+			case <-stop:
+				return
+			case <-pace.C:
+				audit.WriteString("a line\n")
+			}
+		}
+	}()
+	for _, text := range []string{"two", "three", "four"} {
+		write(t, path, text)
+		v.wantChange(text)
+	}
+	close(stop)
+	if lines, taken := <-written, v.w.ignored.Load(); taken > int64(lines)/2 {
+		t.Errorf("%d events were taken for %d lines", taken, lines)
+	}
+}
+
 // A ConfigMap: file → ..data/file, ..data → a folder, and ..data is replaced.
 func TestConfigMap(t *testing.T) {
 	dir := t.TempDir()
