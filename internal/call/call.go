@@ -36,6 +36,11 @@ type Call struct {
 	TakesRounds bool
 }
 
+// MaxReused bounds the params whose memory others use again after the handler of their call
+// has returned. Nobody writes to the memory of longer params, so that they need not be
+// copied for a reader that may outlive the call.
+const MaxReused = 256 << 10
+
 // With returns a copy of the call with other params.
 func (c *Call) With(params wire.Raw) *Call {
 	d := *c

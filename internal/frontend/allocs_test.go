@@ -45,21 +45,13 @@ func TestPageAllocations(t *testing.T) {
 // A large result is written from where it was read: a call allocates no memory that grows
 // with it.
 func TestLargeResultIsNotCopied(t *testing.T) {
-	const calls, most = 20, 64 << 10
+	const most = 64 << 10
 	for _, upstream := range []wire.Revision{wire.Rev20251125, wire.Rev20260728} {
 		for _, era := range []wire.Era{wire.EraLegacy, wire.EraModern} {
 			t.Run(string(upstream)+" for "+era.String(), func(t *testing.T) {
 				result := wire.Raw(`{"resultType":"complete","content":[{"type":"text","text":"` + strings.Repeat("x", 1<<20) + `"}]}`)
 				run, w := oneRequest(t, era, wire.MethodToolsCall, call.Result{Raw: result, Revision: upstream})
-				run()
-				run()
-				var before, after runtime.MemStats
-				runtime.ReadMemStats(&before)
-				for range calls {
-					run()
-				}
-				runtime.ReadMemStats(&after)
-				if got := (after.TotalAlloc - before.TotalAlloc) / calls; got > most {
+				if got := allocatedBy(run); got > most {
 					t.Errorf("a call allocates %d bytes, at most %d are allowed", got, most)
 				}
 				if text := wire.ValueOf(wire.Raw(w.body)).Get("result", "content"); w.status != http.StatusOK || len(text.Raw()) < 1<<20 {
@@ -81,5 +73,34 @@ func TestCallAllocations(t *testing.T) {
 				t.Errorf("status %d, body %.80s", w.status, w.body)
 			}
 		})
+	}
+}
+
+// allocatedBy returns the bytes that a call of run allocates.
+func allocatedBy(run func()) uint64 {
+	const calls = 20
+	run()
+	run()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range calls {
+		run()
+	}
+	runtime.ReadMemStats(&after)
+	return (after.TotalAlloc - before.TotalAlloc) / calls
+}
+
+// A large request is read into memory once. A modern one is copied once more, without its
+// metadata.
+func TestLargeRequestIsReadOnce(t *testing.T) {
+	const size, room = 1 << 20, 64 << 10
+	for era, most := range map[wire.Era]uint64{wire.EraLegacy: size + room, wire.EraModern: 2*size + room} {
+		run, w := oneRequest(t, era, wire.MethodToolsCall, call.Result{Raw: wire.Raw(`{"content":[]}`)}, strings.Repeat("x", size))
+		if got := allocatedBy(run); got > most {
+			t.Errorf("%s: a request of %d bytes allocates %d bytes, at most %d are allowed", era, size, got, most)
+		}
+		if w.status != http.StatusOK {
+			t.Errorf("%s: status %d, %.200s", era, w.status, w.body)
+		}
 	}
 }

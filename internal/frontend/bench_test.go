@@ -2,6 +2,7 @@ package frontend
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -45,12 +46,12 @@ func oneCall(tb testing.TB, era wire.Era) (func(), *discard) {
 	return oneRequest(tb, era, wire.MethodToolsCall, call.Result{Raw: result})
 }
 
-// oneRequest returns a function that makes the same request, and the writer that gets the
-// response.
-func oneRequest(tb testing.TB, era wire.Era, method string, result call.Result) (func(), *discard) {
+// oneRequest returns a function that makes the same request, with a text in its arguments,
+// and the writer that gets the response.
+func oneRequest(tb testing.TB, era wire.Era, method string, result call.Result, text ...string) (func(), *discard) {
 	s := New(Options{Handler: constantHandler{result}, Info: wire.Raw(`{"name":"gateway","version":"1"}`)})
 	w := &discard{header: make(http.Header)}
-	params := `"name":"echo__say","arguments":{"text":"hello","n":1}`
+	params := `"name":"echo__say","arguments":{"text":"` + cmp.Or(strings.Join(text, ""), "hello") + `","n":1}`
 	r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:8080/mcp", nil)
 	if err != nil {
 		tb.Fatal(err)

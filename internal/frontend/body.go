@@ -10,13 +10,18 @@ import (
 	"sync"
 	"time"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
 // buffer holds a body or an answer, and is reused for others.
-type buffer struct{ b []byte }
+type buffer struct {
+	b    []byte
+	own  []byte       // the memory that it keeps while b is in larger memory, else nil
+	step *wire.Buffer // that b is in, nil for memory of its own
+}
 
-var buffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, 8<<10)} }}
+var buffers = sync.Pool{New: func() any { return &buffer{b: make([]byte, 0, 8<<10)} }}
 
 func newBuffer() *buffer {
 	buf := buffers.Get().(*buffer)
@@ -24,30 +29,40 @@ func newBuffer() *buffer {
 	return buf
 }
 
-// release lets other requests reuse the buffer. No slice of it may be used afterwards.
+// release lets other requests reuse the buffer. No slice of it may be used afterwards,
+// unless it is longer than call.MaxReused.
 func (buf *buffer) release() {
+	buf.step.Release()
+	if buf.own != nil {
+		buf.b = buf.own
+	}
+	buf.own, buf.step = nil, nil
 	// Large buffers are rare, and would stay in memory for small bodies.
-	if cap(buf.b) <= 256<<10 {
+	if cap(buf.b) <= call.MaxReused {
 		buffers.Put(buf)
 	}
 }
 
+// maxStep is the size up to which buffers grow into memory of the pool of package wire, which
+// may have a quarter more than that. It leaves no room for more than call.MaxReused.
+const maxStep = call.MaxReused * 3 / 4
+
 // grow increases the capacity.
 func (buf *buffer) grow(to int) {
-	next := make([]byte, len(buf.b), to)
-	copy(next, buf.b)
-	buf.b = next
-}
-
-// nextSize returns the size that a full buffer grows to. When much of the body has
-// arrived, this is the announced length: growing in steps would leave more garbage than
-// the body is long.
-func nextSize(full int, announced int64, limit int) int {
-	size := 2 * full
-	if announced > int64(full) && (full >= trustedBody || announced < int64(size)) {
-		size = int(min(announced, int64(limit)))
+	if buf.own == nil {
+		buf.own = buf.b
 	}
-	return min(size, limit) + 1 // one byte more, so that the read that hits the end does not grow the buffer
+	var next []byte
+	var step *wire.Buffer
+	if to <= maxStep {
+		step = wire.NewBuffer(to)
+		next = step.B
+	} else {
+		next = make([]byte, 0, to)
+	}
+	next = append(next, buf.b...)
+	buf.step.Release()
+	buf.b, buf.step = next, step
 }
 
 // refusal is the answer to a request that is refused with an HTTP status.
@@ -90,7 +105,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation
 	began, due := time.Now(), bodyRate
 	for {
 		if full := len(buf.b); full == cap(buf.b) {
-			size := nextSize(full, r.ContentLength, limit)
+			size := wire.NextStep(full, r.ContentLength, limit)
 			if refused := h.acquireBody(size); refused != nil {
 				return refuse(refused)
 			}

@@ -21,9 +21,6 @@ const (
 	bodyRate  = 32 << 10
 	// freeBody is the size up to which bodies and answers are not counted.
 	freeBody = 16 << 10
-	// trustedBody is how many bytes of a body must have arrived before its announced
-	// length is believed.
-	trustedBody = 256 << 10
 
 	// writeTimeout is how long a client may take to read a piece of writePiece bytes,
 	// writeHurried how long a client may take that has not read its share.

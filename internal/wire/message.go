@@ -292,6 +292,15 @@ func (m *Message) Append(dst []byte) []byte {
 		// Grow once: appending would grow again for the last brace and copy everything.
 		dst = slices.Grow(dst, size+len(m.ID.text)+len(m.Method)+len(m.Extra)+64)
 	}
+	dst, _ = m.append(dst, m.Params)
+	return dst
+}
+
+// AppendAround is Append, but leaves out the text of the params, which must not be nil:
+// it belongs before out[cut]. So large params are not copied.
+func (m *Message) AppendAround(dst []byte) (out []byte, cut int) { return m.append(dst, Raw{}) }
+
+func (m *Message) append(dst []byte, params Raw) (out []byte, cut int) {
 	dst = append(dst, `{"jsonrpc":"2.0"`...)
 	if !m.ID.IsZero() || m.Error != nil {
 		dst = append(dst, `,"id":`...)
@@ -301,10 +310,11 @@ func (m *Message) Append(dst []byte) []byte {
 		dst = append(dst, `,"method":`...)
 		dst = AppendString(dst, m.Method)
 	}
-	if m.Params != nil {
+	if params != nil {
 		dst = append(dst, `,"params":`...)
-		dst = append(dst, m.Params...)
+		dst = append(dst, params...)
 	}
+	cut = len(dst)
 	if m.Result != nil {
 		dst = append(dst, `,"result":`...)
 		dst = append(dst, m.Result...)
@@ -317,5 +327,5 @@ func (m *Message) Append(dst []byte) []byte {
 		dst = append(dst, ',')
 		dst = append(dst, m.Extra...)
 	}
-	return append(dst, '}')
+	return append(dst, '}'), cut
 }

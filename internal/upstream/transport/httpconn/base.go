@@ -62,12 +62,6 @@ func (t *Conn) Close() {
 	t.Liveness.Tasks.Finish()
 }
 
-// AppendRequest appends a JSON-RPC request to dst.
-func AppendRequest(dst []byte, id wire.ID, method string, params wire.Raw) []byte {
-	m := wire.Message{ID: id, Method: method, Params: params}
-	return m.Append(dst)
-}
-
 // FinalError returns the error of a call for the error of an [Exchange].
 func FinalError(err error) error {
 	if r := StatusErrorOf(err); r != nil {

@@ -248,9 +248,8 @@ func port(u *url.URL) string {
 // Send posts a message whose response, if any, comes on another stream. The error is a
 // *StatusError, a *protocol.CallError, or that of ctx.
 func (e *Endpoint) Send(ctx context.Context, header Headers, m wire.Message) error {
-	p := NewPayload()
+	p := NewPayload(&m)
 	defer p.Release()
-	p.Data = m.Append(p.Data)
 	resp, err := e.Do(ctx, http.MethodPost, header, p)
 	if err != nil {
 		return err
@@ -297,7 +296,7 @@ func (e *Endpoint) roundTrip(ctx context.Context, method string, u *url.URL, hea
 	req.Method, req.URL, req.Host, req.Header = method, u, u.Host, header.all(one.values[:0])
 	if p != nil {
 		one.body.open(p)
-		req.Body, req.GetBody, req.ContentLength = &one.body, p.body, int64(len(p.Data))
+		req.Body, req.GetBody, req.ContentLength = &one.body, p.body, int64(p.size())
 	}
 	resp, err := e.Pool.transport.RoundTrip(req)
 	if err != nil && p == nil && !connected.Load() {

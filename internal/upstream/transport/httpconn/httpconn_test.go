@@ -9,31 +9,59 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
+	"mcpgateway/internal/wire"
 )
 
 func TestPayload(t *testing.T) {
-	p := NewPayload()
-	p.Data = append(p.Data, "hello"...)
-	a, _ := p.body()
-	b, _ := p.body()
-	var part [3]byte
-	if n, err := a.Read(part[:]); n != 3 || err != nil || p.Sent.Load() {
-		t.Fatal(n, err, p.Sent.Load())
+	for name, size := range map[string]int{"small": 10, "the largest that is copied": call.MaxReused, "large": call.MaxReused + 1} {
+		t.Run(name, func(t *testing.T) {
+			m := wire.Message{ID: wire.IDOf("7"), Method: wire.MethodToolsCall, Params: bytes.Repeat([]byte("1"), size)}
+			want := m.Append(nil)
+			p := NewPayload(&m)
+			check(t, "size", p.size(), len(want))
+			a, _ := p.body()
+			b, _ := p.body()
+			c, _ := p.body()
+			var part [3]byte
+			if n, err := a.Read(part[:]); n != 3 || err != nil || p.Sent.Load() {
+				t.Fatal(n, err, p.Sent.Load())
+			}
+			a.Close()
+			a.Close()
+			if n, err := a.Read(part[:]); n != 0 || err != io.ErrClosedPipe {
+				t.Errorf("a closed reader gave %d bytes, %v", n, err)
+			}
+			p.Release() // releases the owner's reference; b and c still read
+			got, err := io.ReadAll(b)
+			if !bytes.Equal(got, want) || err != nil || !p.Sent.Load() {
+				t.Errorf("read %.100q, %v", got, err)
+			}
+			var written bytes.Buffer
+			if n, err := c.(io.WriterTo).WriteTo(&written); n != int64(len(want)) || !bytes.Equal(written.Bytes(), want) || err != nil {
+				t.Errorf("wrote %d bytes, %.100q, %v", n, written.Bytes(), err)
+			}
+			check(t, "holds", p.refs.Load(), 2)
+			b.Close()
+			c.Close()
+			check(t, "holds", p.refs.Load(), 0)
+		})
 	}
-	a.Close()
-	a.Close()
-	if n, err := a.Read(part[:]); n != 0 || err != io.ErrClosedPipe {
-		t.Errorf("a closed reader gave %d bytes, %v", n, err)
+}
+
+// A large request is sent from where it was read.
+func TestLargeParamsAreNotCopied(t *testing.T) {
+	m := wire.Message{ID: wire.IDOf("7"), Method: wire.MethodToolsCall, Params: bytes.Repeat([]byte("1"), 1<<20)}
+	perRun := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			NewPayload(&m).Release()
+		}
+	}).AllocedBytesPerOp()
+	if perRun > 1<<10 {
+		t.Errorf("a payload of 1 MiB allocates %d bytes", perRun)
 	}
-	p.Release() // releases the owner's reference; b still reads
-	got, err := io.ReadAll(b)
-	if !bytes.Equal(got, []byte("hello")) || err != nil || !p.Sent.Load() {
-		t.Errorf("read %q, %v", got, err)
-	}
-	check(t, "holds", p.refs.Load(), 1)
-	b.Close()
-	check(t, "holds", p.refs.Load(), 0)
 }
 
 // A stream cannot be resumed with an event id that is not a valid header value.

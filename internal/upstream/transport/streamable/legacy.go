@@ -56,9 +56,8 @@ func (l *legacyConn) initialize(ctx context.Context) (*session, protocol.Hello, 
 		return nil, protocol.Hello{}, err
 	}
 	defer l.Pending.End(f)
-	p := httpconn.NewPayload()
+	p := httpconn.NewPayload(&wire.Message{ID: f.ID, Method: c.Method, Params: c.Params})
 	defer p.Release()
-	p.Data = httpconn.AppendRequest(p.Data, f.ID, c.Method, c.Params)
 	resp, err := l.Endpoint.Do(ctx, http.MethodPost, l.Endpoint.Header(), p)
 	if err != nil {
 		return nil, protocol.Hello{}, err
@@ -125,9 +124,8 @@ func (l *legacyConn) once(ctx context.Context, s *session, c *call.Call) (call.R
 		return call.Result{}, err
 	}
 	defer l.Pending.End(f)
-	p := httpconn.NewPayload()
+	p := httpconn.NewPayload(&wire.Message{ID: f.ID, Method: c.Method, Params: l.Identity.Params(s.revision, f)})
 	defer p.Release()
-	p.Data = httpconn.AppendRequest(p.Data, f.ID, c.Method, l.Identity.Params(s.revision, f))
 
 	ears := streamHandler{l: l, s: s, ctx: ctx, c: c}
 	x := httpconn.Exchange{Endpoint: l.Endpoint, ID: f.ID, Early: ears.handle, Releases: protocol.ReleasesResult(c.Method)}

@@ -123,9 +123,8 @@ func (m *modernConn) once(ctx context.Context, d *dialect, c *call.Call) (call.R
 // post sends the request of a pending call.
 func (m *modernConn) post(ctx context.Context, d *dialect, f *protocol.PendingCall, x *httpconn.Exchange) (wire.Message, error) {
 	c := f.Call
-	p := httpconn.NewPayload()
+	p := httpconn.NewPayload(&wire.Message{ID: f.ID, Method: c.Method, Params: m.Identity.Params(d.revision, f)})
 	defer p.Release()
-	p.Data = httpconn.AppendRequest(p.Data, f.ID, c.Method, m.Identity.Params(d.revision, f))
 	return x.Post(ctx, m.header(d, c), p)
 }
 
