@@ -104,3 +104,26 @@ func TestLargeRequestIsReadOnce(t *testing.T) {
 		}
 	}
 }
+
+// Opening a session allocates no buffer for the request.
+func TestInitializeReusesItsBody(t *testing.T) {
+	const most = 6 << 10
+	s := New(Options{Handler: constantHandler{call.Result{Raw: wire.Raw(`{"capabilities":{}}`)}}, Info: wire.Raw(`{"name":"gateway","version":"1"}`)})
+	body := []byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+	w := &discard{header: make(http.Header)}
+	got := allocatedBy(func() {
+		r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:8080/mcp", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.RemoteAddr = "127.0.0.1:34567"
+		r.Header.Set("Content-Type", "application/json")
+		s.ServeHTTP(w, r)
+	})
+	if got > most {
+		t.Errorf("initialize allocates %d bytes, at most %d are allowed", got, most)
+	}
+	if w.status != http.StatusOK {
+		t.Errorf("status %d, %.200s", w.status, w.body)
+	}
+}

@@ -14,12 +14,13 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// initialize opens a session over streamable HTTP.
-func (s *Server) initialize(p *postResponse, r *http.Request, principal *call.Principal, m *wire.Message) {
+// initialize opens a session over streamable HTTP. It reports whether the buffer of the
+// body can be reused.
+func (s *Server) initialize(p *postResponse, r *http.Request, principal *call.Principal, m *wire.Message) bool {
 	client, err := newLegacyClient(m)
 	if err != nil {
 		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, err)
-		return
+		return true
 	}
 	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, principal, m)
 	defer x.Cancel(nil)
@@ -27,11 +28,12 @@ func (s *Server) initialize(p *postResponse, r *http.Request, principal *call.Pr
 	switch {
 	case a.err == errTooManySessions || a.err == errSessionShare:
 		s.refuseNewSession(p.w, r, m.ID, a.err)
-		return
+		return true
 	case sess != nil:
 		p.w.Header()[wire.HeaderSession] = []string{sess.ID()}
 	}
 	x.finish(p, a)
+	return x.bodyIsFree(a)
 }
 
 var (

@@ -20,8 +20,7 @@ func invalidRequest(err error) *wire.Error {
 // buffer of the body can be reused.
 func (s *Server) serveLegacy(p *postResponse, r *http.Request, principal *call.Principal, m *wire.Message) bool {
 	if m.Method == wire.MethodInitialize && m.IsRequest() {
-		s.initialize(p, r, principal, m)
-		return false
+		return s.initialize(p, r, principal, m)
 	}
 	sess, client, ok := s.findSession(p.w, r, principal, m.ID)
 	if !ok {

@@ -8,6 +8,7 @@ package http1server
 import (
 	"net"
 	"net/http"
+	"runtime"
 	"testing"
 )
 
@@ -61,4 +62,51 @@ func BenchmarkServe(b *testing.B) {
 			}
 		})
 	}
+}
+
+// streamMemory bounds the heap of a connection with a silent stream and of its client, in
+// bytes.
+const streamMemory = 6 << 10
+
+// A connection keeps no buffers while its answer is a stream on which nothing happens.
+func TestMemoryOfSilentStreams(t *testing.T) {
+	const streams = 200
+	silent := make(chan struct{})
+	address := serve(t, New(quietServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Content-Type"] = jsonType
+		w.(http.Flusher).Flush()
+		<-silent
+	}))), nil)
+	t.Cleanup(func() { close(silent) }) // before the server ends
+	answer := make([]byte, 4096)
+	open := func() {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		if _, err := c.Write([]byte("GET /stream HTTP/1.1\r\nHost: g\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open()
+	before := heapInUse()
+	for range streams {
+		open()
+	}
+	if got := (int64(heapInUse()) - int64(before)) / streams; got > streamMemory {
+		t.Errorf("a silent stream holds %d bytes, at most %d are allowed", got, streamMemory)
+	}
+}
+
+// heapInUse returns the bytes of all objects that are reachable, except in pools.
+func heapInUse() uint64 {
+	runtime.GC()
+	runtime.GC() // pools keep their memory for one collection
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
 }

@@ -56,7 +56,7 @@ type conn struct {
 	scope  call.Scope // context of all requests
 	state  atomic.Int32
 
-	in         []byte // buffer
+	in         []byte // buffer, nil before the first request and while a stream is silent
 	begin, end int    // of the bytes in the buffer that are not used yet
 	blanks     int    // how many line ends may come before the next head
 
@@ -88,7 +88,6 @@ func (c *conn) serve() {
 	if c.config != nil && !c.handshake() {
 		return
 	}
-	c.in = make([]byte, bufferSize)
 	wait := c.s.next.ReadHeaderTimeout
 	for {
 		c.setReadDeadline(wait)
@@ -135,6 +134,7 @@ func (c *conn) close() {
 	}
 	c.s.remove(c)
 	c.nc.Close()
+	c.releaseInput()
 	c.observe(http.StateClosed)
 }
 
@@ -260,8 +260,8 @@ func (c *conn) fill() error {
 	switch size := len(c.in); {
 	case c.begin == c.end:
 		c.begin, c.end = 0, 0
-		if size > bufferSize {
-			c.in = make([]byte, bufferSize)
+		if size != bufferSize {
+			c.in = inputs.Get().(*[bufferSize]byte)[:]
 		}
 	case c.end < size:
 	case c.begin > 0:
@@ -278,6 +278,17 @@ func (c *conn) fill() error {
 		return nil
 	}
 	return err
+}
+
+// inputs are buffers of connections, as *[bufferSize]byte.
+var inputs = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// releaseInput gives the buffer back if nothing is in it.
+func (c *conn) releaseInput() {
+	if c.begin == c.end && len(c.in) == bufferSize {
+		inputs.Put((*[bufferSize]byte)(c.in))
+		c.in, c.begin, c.end = nil, 0, 0
+	}
 }
 
 // read reads from the connection, first the byte that the watch has read.

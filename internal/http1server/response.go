@@ -311,6 +311,7 @@ func (w *response) FlushError() error {
 	}
 	w.flush()
 	w.release() // a stream may be silent for long
+	w.c.releaseInput()
 	return w.err
 }
 
