@@ -103,26 +103,11 @@ func (u *user) begin(ctx context.Context, key, redirect, document string) (*flow
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	u.mu.Lock()
-	seen, more := u.lastChallenge, u.demands[key].scopes
+	more := u.demands[key].scopes
 	u.mu.Unlock()
-	a, issuer := u.params, u.o.Authority.Issuer
-	if issuer == "" {
-		if seen.metadata == "" {
-			seen = u.fetchChallenge(ctx)
-		}
-		p, err := u.guard.findResource(ctx, u.o.URL, seen)
-		if err != nil {
-			return nil, err
-		}
-		issuer = p.Servers[0]
-		if !u.resourceConfigured {
-			a.resource = p.Resource
-		}
-		if len(a.scopes) == 0 {
-			if a.scopes = seen.scopes; len(a.scopes) == 0 {
-				a.scopes = p.Scopes
-			}
-		}
+	a, issuer, err := u.requested(ctx)
+	if err != nil {
+		return nil, err
 	}
 	s, err := u.guard.findServer(ctx, issuer)
 	if err != nil {
@@ -140,6 +125,45 @@ func (u *user) begin(ctx context.Context, key, redirect, document string) (*flow
 		return nil, err
 	}
 	return newFlow(s, u.endpoint(s, c), c, redirect, a)
+}
+
+// requested returns the parameters of an authorization request and the issuer that it goes to.
+// What the configuration does not say is what the server names: in its challenge, or else in
+// its metadata. A server whose authorization server is configured may have neither.
+func (u *user) requested(ctx context.Context) (a tokenParams, issuer string, err error) {
+	a, issuer = u.params, u.o.Authority.Issuer
+	if issuer != "" && len(a.scopes) > 0 {
+		return a, issuer, nil
+	}
+	u.mu.Lock()
+	seen := u.lastChallenge
+	u.mu.Unlock()
+	if seen.metadata == "" {
+		seen = u.fetchChallenge(ctx)
+	}
+	if len(a.scopes) == 0 {
+		a.scopes = seen.scopes
+	}
+	if issuer != "" && len(a.scopes) > 0 {
+		return a, issuer, nil
+	}
+	r, err := u.guard.findResource(ctx, u.o.URL, seen)
+	switch {
+	case err != nil && issuer != "" && ctx.Err() == nil:
+		return a, issuer, nil
+	case err != nil:
+		return a, "", err
+	}
+	if len(a.scopes) == 0 {
+		a.scopes = r.Scopes
+	}
+	if issuer == "" {
+		issuer = r.Servers[0]
+		if !u.resourceConfigured {
+			a.resource = r.Resource
+		}
+	}
+	return a, issuer, nil
 }
 
 // client returns the gateway's registration at an authorization server (2026-07-28,

@@ -400,3 +400,40 @@ func TestConfiguredClient(t *testing.T) {
 		t.Errorf("registered %d times, refreshed %d times", as.Requests("/register"), len(as.TokenRequests(gatewaytest.GrantRefresh)))
 	}
 }
+
+// With a configured issuer a login asks for the scopes of the configuration, else for those
+// that the server names: in its challenge, or in its metadata. It may name none.
+func TestScopesWithAnIssuer(t *testing.T) {
+	as := gatewaytest.NewAuthServer(t, nil)
+	metadata := func(scopes string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case r.URL.Path == "/mcp":
+				w.WriteHeader(http.StatusUnauthorized)
+			case scopes != "":
+				_, _ = w.Write([]byte(`{"resource":"http://` + r.Host + `/mcp","authorization_servers":["` + as.URL + `"],"scopes_supported":[` + scopes + `]}`))
+			default:
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		url        string
+		configured []string
+		want       string
+	}{
+		"challenge":  {protected(t, as), nil, "read offline_access"},
+		"metadata":   {serve(t, metadata(`"all"`)) + "/mcp", nil, "all offline_access"},
+		"none":       {serve(t, metadata("")) + "/mcp", nil, "offline_access"},
+		"configured": {protected(t, as), []string{"own"}, "own offline_access"},
+	} {
+		s := source(t, Options{Kind: User, URL: at(t, tc.url), Store: NewStore(""), Authority: Authority{Issuer: as.URL}, Scopes: tc.configured})
+		f, err := s.tokens.(*user).begin(t.Context(), localKey, "http://127.0.0.1:1/callback", "")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if got := strings.Join(f.params.scopes, " "); got != tc.want {
+			t.Errorf("%s: asks for %q, want %q", name, got, tc.want)
+		}
+	}
+}
