@@ -172,6 +172,11 @@ func TestAdviceForRemoteServers(t *testing.T) {
 		io.Copy(io.Discard, c)
 	})
 
+	oauth := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token", resource_metadata="https://x.test/.well-known/oauth-protected-resource"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	})).URL
+
 	const cannot, secret = "cannot connect to the server", "hunter2"
 	for name, test := range map[string]struct {
 		url, advice, reason string // URL and HOST are placeholders
@@ -181,6 +186,10 @@ func TestAdviceForRemoteServers(t *testing.T) {
 			advice: `URL answered HTTP 401: it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`},
 		"401, with credentials": {url: remote(401, "text/plain", ""), reason: "the server refuses the gateway's credentials (HTTP 401)", header: "X-API-Key",
 			advice: `URL answered HTTP 401: the credentials under headers or auth are not accepted; check that they are the right ones and have not expired`},
+		"401 with OAuth": {url: oauth, reason: "the server refuses the gateway's credentials (HTTP 401)",
+			advice: `URL answered HTTP 401: this server uses OAuth: set auth: {kind: user}, then run gateway login files`},
+		"401 with OAuth, with credentials": {url: oauth, reason: "the server refuses the gateway's credentials (HTTP 401)", header: "X-API-Key",
+			advice: `URL answered HTTP 401: the credentials under headers or auth are not accepted; check that they are the right ones and have not expired. This server uses OAuth: auth: {kind: user} with gateway login files is another way`},
 		"403": {url: remote(403, httpconn.TypeJSON, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no\nadmin"}}`), reason: "the server refuses the gateway's credentials (HTTP 403)",
 			advice: `URL answered HTTP 403 ("no\nadmin"): it knows who is asking and refuses; check the rights of the credentials under headers, and whether it lets this machine in`},
 		"404": {url: remote(404, "text/plain", ""), reason: "the server refuses initialize (HTTP 404) and offers no HTTP+SSE stream",

@@ -251,7 +251,7 @@ func (o *Options) advice(why error) string {
 		if failed, ok := errors.AsType[*urlError](why); ok {
 			at, why = failed.url.URL, failed.err
 		}
-		return diagnose.Remote(diagnose.RemoteServer{URL: at, HasCredentials: o.HTTP.HasCredentials(), Mask: o.Mask}, why)
+		return diagnose.Remote(diagnose.RemoteServer{Name: o.Name, URL: at, HasCredentials: o.HTTP.HasCredentials(), Mask: o.Mask}, why)
 	default:
 		return why.Error()
 	}

@@ -32,6 +32,7 @@ type statusError int
 func (s statusError) Error() string       { return "HTTP status" }
 func (s statusError) StatusCode() int     { return int(s) }
 func (statusError) ServerMessage() string { return "" }
+func (statusError) UsesOAuth() bool       { return false }
 
 // The gateway detects once for each connection whether a server knows the draft.
 func TestDraftDetection(t *testing.T) {

@@ -44,6 +44,9 @@ type HTTPError interface {
 	// ServerMessage returns the message of the JSON-RPC error in the body, "" if there
 	// is none.
 	ServerMessage() string
+	// UsesOAuth reports whether the challenge of the response names the metadata of a
+	// protected resource (RFC 9728, section 5.1).
+	UsesOAuth() bool
 }
 
 // UnexpectedContentType is a response that is neither JSON nor an event stream.

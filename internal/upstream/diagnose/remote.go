@@ -15,7 +15,8 @@ import (
 
 // RemoteServer is what Remote needs to know of a server.
 type RemoteServer struct {
-	URL *url.URL
+	Name string // of the upstream
+	URL  *url.URL
 	// HasCredentials says that requests carry configured credentials.
 	HasCredentials bool
 	// Mask removes secrets from a text of the server.
@@ -27,7 +28,7 @@ type RemoteServer struct {
 func Remote(s RemoteServer, why error) string {
 	at := Show(s.URL)
 	if r, ok := errors.AsType[HTTPError](why); ok {
-		return fmt.Sprintf("%s answered HTTP %d%s: %s", at, r.StatusCode(), serverMessage(r, s.Mask), statusAdvice(r.StatusCode(), s.HasCredentials))
+		return fmt.Sprintf("%s answered HTTP %d%s: %s", at, r.StatusCode(), serverMessage(r, s.Mask), s.statusAdvice(r))
 	}
 	if u, ok := errors.AsType[*UnexpectedContentType](why); ok {
 		return fmt.Sprintf("%s answered HTTP %d with %s and not with MCP: %s", at, u.Status, ContentName(u.MediaType), u.advice())
@@ -47,10 +48,15 @@ func serverMessage(r HTTPError, mask func(string) string) string {
 	return fmt.Sprintf(" (%.200q)", mask(r.ServerMessage()))
 }
 
-func statusAdvice(status int, credentials bool) string {
-	switch {
-	case status == http.StatusUnauthorized && credentials:
+func (s RemoteServer) statusAdvice(r HTTPError) string {
+	switch status := r.StatusCode(); {
+	case status == http.StatusUnauthorized && s.HasCredentials && r.UsesOAuth():
+		return "the credentials under headers or auth are not accepted; check that they are the right ones and have not expired. " +
+			"This server uses OAuth: auth: {kind: user} with gateway login " + s.Name + " is another way"
+	case status == http.StatusUnauthorized && s.HasCredentials:
 		return "the credentials under headers or auth are not accepted; check that they are the right ones and have not expired"
+	case status == http.StatusUnauthorized && r.UsesOAuth():
+		return "this server uses OAuth: set auth: {kind: user}, then run gateway login " + s.Name
 	case status == http.StatusUnauthorized:
 		return `it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`
 	case status == http.StatusForbidden:

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"mcpgateway/internal/upstream/diagnose"
@@ -36,6 +38,7 @@ type StatusError struct {
 	RPC        *wire.Error   // the JSON-RPC error in the body, nil if there is none
 	RetryAfter time.Duration // of the response, 0 if there is none
 	OwnID      bool          // the body has the id of the request: the server understood it
+	OAuth      bool          // the challenge names the metadata of a protected resource
 }
 
 func (r *StatusError) Error() string {
@@ -54,6 +57,24 @@ func (r *StatusError) ServerMessage() string {
 		return ""
 	}
 	return r.RPC.Message
+}
+
+// NewStatusError returns the error for a response, of which it reads the headers only.
+func NewStatusError(resp *http.Response) *StatusError {
+	return &StatusError{
+		Status: resp.StatusCode, MediaType: MediaType(resp.Header), RetryAfter: retryAfter(resp.Header), OAuth: namesResourceMetadata(resp.Header),
+	}
+}
+
+// UsesOAuth implements [diagnose.HTTPError].
+func (r *StatusError) UsesOAuth() bool { return r.OAuth }
+
+// namesResourceMetadata reports whether a challenge names the metadata of a protected
+// resource.
+func namesResourceMetadata(h http.Header) bool {
+	return slices.ContainsFunc(h["Www-Authenticate"], func(challenge string) bool {
+		return strings.Contains(strings.ToLower(challenge), "resource_metadata")
+	})
 }
 
 // IsModern reports whether only a server of the modern era sends this response.
@@ -133,7 +154,7 @@ func (x *Exchange) hand(m *wire.Message, data []byte, b *wire.Buffer) {
 
 // refused returns the error for a response whose status is not a success.
 func (x *Exchange) refused(ctx context.Context, resp *http.Response, mt string) error {
-	r := &StatusError{Status: resp.StatusCode, MediaType: mt, RetryAfter: retryAfter(resp.Header)}
+	r := NewStatusError(resp)
 	if mt != TypeJSON {
 		Discard(resp)
 		return r

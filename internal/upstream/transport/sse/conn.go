@@ -104,7 +104,7 @@ func (s *Conn) connect() (*stream, error) {
 		if resp.StatusCode == http.StatusOK {
 			return nil, &protocol.CallError{Reason: "the server answered the request for a stream with " + diagnose.ContentName(mt)}
 		}
-		return nil, &httpconn.StatusError{Status: resp.StatusCode, MediaType: mt}
+		return nil, httpconn.NewStatusError(resp)
 	}
 	r := &stream{wire.NewSSEReader(resp.Body, s.Endpoint.Max), resp.Body.Close}
 	u, err := firstEvent(r, resp.Request.URL)

@@ -115,7 +115,7 @@ func (l *legacyConn) resume(ctx context.Context, header httpconn.Headers, x *htt
 				continue
 			}
 			return none, &protocol.CallError{Reason: "the connection broke while the server was at work, and its answer cannot be taken up again", ConnectionLost: true,
-				Cause: &httpconn.StatusError{Status: resp.StatusCode, MediaType: httpconn.MediaType(resp.Header)}}
+				Cause: httpconn.NewStatusError(resp)}
 		}
 		failures = 0
 		before := x.At.Event
@@ -173,7 +173,7 @@ func (l *legacyConn) listenTo(ctx context.Context, s *session, first bool) {
 				at.Event = "" // a resumed stream would begin with the same large event
 			}
 		default:
-			refused := &httpconn.StatusError{Status: resp.StatusCode, MediaType: httpconn.MediaType(resp.Header)}
+			refused := httpconn.NewStatusError(resp)
 			httpconn.Discard(resp)
 			if s.forgotten(refused) && at.Event != "" {
 				at.Event = "" // the server may have forgotten the event only
