@@ -156,3 +156,20 @@ func BenchmarkLine(b *testing.B) {
 		}
 	})
 }
+
+func BenchmarkGet(b *testing.B) {
+	params := ValueOf(Raw(`{"name":"files__search","arguments":{"path":"/data/reports","limit":20,"query":"needle in hay"},"_meta":{"progressToken":"p-17"}}`))
+	result := ValueOf(Raw(textResultOf(1 << 10))).Get("result")
+	for name, get := range map[string]func() Value{
+		"first":  func() Value { return params.Get("name") },
+		"deep":   func() Value { return params.Get("arguments", "query") },
+		"absent": func() Value { return params.Get("arguments", "nothing") },
+		"result": func() Value { return result.Get("isError") },
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				get()
+			}
+		})
+	}
+}

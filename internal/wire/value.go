@@ -127,21 +127,46 @@ func (v Value) Get(path ...string) Value {
 	return v
 }
 
+// get is written out because most of the time of a call in this package is spent here.
 func (v Value) get(name string) Value {
-	for m := range v.Members() {
-		if m.Is(name) {
-			return m.Value
+	if v.Kind() != '{' {
+		return Value{}
+	}
+	b := v.doc
+	i := skipSpace(b, v.start+1)
+	for b[i] == '"' {
+		end := v.skipString(i)
+		is := isText(b[i+1:end-1], name)
+		i = skipSpace(b, end)
+		i = skipSpace(b, i+1) // the colon
+		end = v.skipValue(i)
+		if is {
+			return Value{b, i, end, v.long}
+		}
+		i = skipSpace(b, end)
+		if b[i] == ',' {
+			i = skipSpace(b, i+1)
 		}
 	}
 	return Value{}
 }
 
+// isText reports whether the text between the quotes of a string, with its escapes, stands for
+// s. An escape is longer than what it stands for.
+func isText(text []byte, s string) bool {
+	switch {
+	case len(text) < len(s):
+		return false
+	case len(text) == len(s):
+		return string(text) == s && strings.IndexByte(s, '\\') < 0
+	default:
+		return bytes.IndexByte(text, '\\') >= 0 && string(unescape(text)) == s
+	}
+}
+
 // IsString reports whether v is the string s. It allocates only for text with escapes.
 func (v Value) IsString(s string) bool {
-	if v.Kind() != '"' || v.end-v.start-2 < len(s) { // unescaping never lengthens
-		return false
-	}
-	return string(v.unquoted()) == s
+	return v.Kind() == '"' && isText(v.doc[v.start+1:v.end-1], s)
 }
 
 // Text returns the text of the string v, and whether v is a string. An escaped lone surrogate
