@@ -160,7 +160,10 @@ func evaluationOf(v vars) evaluation { return evaluation{inputs: inputs{vars: v}
 
 // eval evaluates a condition. A nil condition holds.
 func (e *evaluation) eval(c *Condition) outcome {
-	if c != nil && c.quick != nil {
+	if c == nil {
+		return yes
+	}
+	if c.quick != nil {
 		if e.size == maybe {
 			e.size = outcomeOf(e.small())
 		}
@@ -175,11 +178,8 @@ func (e *evaluation) eval(c *Condition) outcome {
 	return c.eval(e.whole)
 }
 
-// eval evaluates the condition with the library. A nil condition holds.
+// eval evaluates the condition with the library.
 func (c *Condition) eval(v *vars) outcome {
-	if c == nil {
-		return yes
-	}
 	var out ref.Val
 	var err error
 	if v.open != 0 {

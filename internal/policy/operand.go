@@ -148,17 +148,23 @@ func memberOf(of ast.Expr, name string) (operand, bool) {
 	return o, true
 }
 
-// inputs are what the quick form of a condition reads. It remembers members that were found,
-// because many rules read the same ones.
+// inputs are what the quick form of a condition reads. It remembers the arguments and members
+// that were found, because many rules read the same ones.
 type inputs struct {
 	vars  vars
-	found [4]struct {
-		source source
-		kind   call.Kind
-		key    string
-		value  value
-	}
-	next int
+	found [4]found
+	next  int
+	args  wire.Value
+	asked bool // args are known
+}
+
+// found is what was found at a path.
+type found struct {
+	source source
+	kind   call.Kind
+	key    string
+	set    outcome // whether there is a member
+	value  value   // failing if there is none
 }
 
 // small reports whether all that can be read is within the bounds of quick conditions.
@@ -187,7 +193,7 @@ func (o *operand) read(in *inputs, room *value) *value {
 		*room = value{kind: unknown}
 		return room
 	case o.source.isJSON():
-		return o.member(in)
+		return &o.at(in).value
 	}
 	switch o.source {
 	case itemName, itemNative, itemUpstream, itemMIMEType:
@@ -251,20 +257,29 @@ func (o *operand) field(v *vars) value {
 	}
 }
 
-// member returns the member at the path, which fails if there is none.
-func (o *operand) member(in *inputs) *value {
+// at returns what there is at the path.
+func (o *operand) at(in *inputs) *found {
 	for i := range in.found {
 		if f := &in.found[i]; f.source == o.source && f.kind == o.kind && f.key == o.key {
-			return &f.value
+			return f
 		}
 	}
 	f := &in.found[in.next]
 	in.next = (in.next + 1) % len(in.found)
-	f.source, f.kind, f.key, f.value = o.source, o.kind, o.key, value{}
-	if of, ok := o.parent(&in.vars, len(o.path)); ok {
-		f.value = valueOf(of)
+	*f = found{source: o.source, kind: o.kind, key: o.key, set: failed}
+	of, ok := o.parent(in)
+	if !ok {
+		return f
 	}
-	return &f.value
+	member := of.Get(o.path[len(o.path)-1])
+	if member.Exists() {
+		f.value = valueOf(member)
+	}
+	// The library does not ask a list, and not a number that it cannot read.
+	if of.Kind() != '[' && (len(o.path) == 1 || valueOf(of).kind != failing) {
+		f.set = outcomeOf(member.Exists())
+	}
+	return f
 }
 
 // isSet reports whether there is a member at the path. It fails if that may not be asked.
@@ -272,22 +287,17 @@ func (o *operand) isSet(in *inputs) outcome {
 	if in.vars.open&o.source.openBy() != 0 {
 		return maybe
 	}
-	of, ok := o.parent(&in.vars, len(o.path)-1)
-	switch {
-	case !ok, of.Kind() == '[', valueOf(of).kind == failing && len(o.path) > 1:
-		return failed
-	}
-	return outcomeOf(of.Get(o.path[len(o.path)-1]).Exists())
+	return o.at(in).set
 }
 
-// parent returns the value after the first steps of the path. It reports false if there is no
+// parent returns the value that has the member at the path. It reports false if there is no
 // variable, or if a step is not in an object.
-func (o *operand) parent(v *vars, steps int) (wire.Value, bool) {
+func (o *operand) parent(in *inputs) (wire.Value, bool) {
+	v := &in.vars
 	var at wire.Value
 	switch o.source {
 	case arguments:
-		at = wire.ValueOf(v.req.Params).Get("arguments")
-		if k := at.Kind(); k != '{' && k != 'n' && k != 0 {
+		if at = in.arguments(); at.Exists() && at.Kind() != '{' && at.Kind() != 'n' {
 			return at, false
 		}
 	case annotations:
@@ -301,10 +311,18 @@ func (o *operand) parent(v *vars, steps int) (wire.Value, bool) {
 	if at.Kind() != '{' {
 		at = wire.Value{} // an empty object
 	}
-	for _, name := range o.path[:steps] {
+	for _, name := range o.path[:len(o.path)-1] {
 		if at = at.Get(name); !at.Exists() {
 			return at, false
 		}
 	}
 	return at, true
+}
+
+// arguments returns the arguments of the request.
+func (in *inputs) arguments() wire.Value {
+	if !in.asked {
+		in.args, in.asked = wire.ValueOf(in.vars.req.Params).Get("arguments"), true
+	}
+	return in.args
 }

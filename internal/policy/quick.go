@@ -92,11 +92,10 @@ func (anySize) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *
 // compileQuick returns the quick form of an expression, nil for none.
 func compileQuick(e ast.Expr) *quick {
 	if e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() {
-		left, ok := readOperand(e.AsSelect().Operand())
-		if !ok || !left.source.isJSON() || left.size {
+		left, ok := memberOf(e.AsSelect().Operand(), e.AsSelect().FieldName())
+		if !ok {
 			return nil
 		}
-		left.path = append(left.path, e.AsSelect().FieldName())
 		return &quick{op: isSet, left: left}
 	}
 	if left, ok := operandOf(e); ok {

@@ -204,21 +204,38 @@ func decideByConditions(t testing.TB) func() Decision {
 	return func() Decision { return j.Decide(q) }
 }
 
+// decideByPresence decides by ten rules that read a member that is absent, and one without a
+// condition.
+func decideByPresence(t testing.TB) func() Decision {
+	var rules []Rule
+	for i := range 10 {
+		rules = append(rules, Rule{Name: fmt.Sprint(i), Effect: Deny, When: when(t, fmt.Sprintf(`has(args.path) && args.path == "/%d"`, i))})
+	}
+	p := MustNew(Options{Rules: append(rules, Rule{Name: "last", Effect: Allow})})
+	j := p.Rights(Caller{Principal: &call.Principal{}}).ForItem(Item{Kind: call.Tool, Public: "files__read", Native: "read"})
+	q := Request{Method: wire.MethodToolsCall, Params: wire.Raw(`{"name":"files__read","arguments":{"nonce":"00000700000000000001"}}`)}
+	return func() Decision { return j.Decide(q) }
+}
+
 // A decision by quick conditions allocates nothing.
 func TestQuickDecisionsAllocateNothing(t *testing.T) {
-	decide := decideByConditions(t)
-	if d := decide(); d.Rule != "last" || !d.Allowed() {
-		t.Errorf("decided by %s: %v", d.Rule, d.Effect)
-	}
-	if n := testing.AllocsPerRun(100, func() { decide() }); n != 0 {
-		t.Errorf("%v allocations", n)
+	for _, decide := range []func() Decision{decideByConditions(t), decideByPresence(t)} {
+		if d := decide(); d.Rule != "last" || !d.Allowed() {
+			t.Errorf("decided by %s: %v", d.Rule, d.Effect)
+		}
+		if n := testing.AllocsPerRun(100, func() { decide() }); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
 	}
 }
 
 func BenchmarkDecideByConditions(b *testing.B) {
-	decide := decideByConditions(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		decide()
+	for name, decide := range map[string]func() Decision{"values": decideByConditions(b), "presence": decideByPresence(b)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				decide()
+			}
+		})
 	}
 }
