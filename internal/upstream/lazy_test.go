@@ -1,6 +1,9 @@
 package upstream
 
 import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,4 +76,35 @@ func TestLazyOverHTTP(t *testing.T) {
 	if diff := cmp.Diff([]string{`{"elicitation":{"form":{}}}`}, declaredTo(s)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// A session that takes longer to open than an upstream may be idle is not closed meanwhile,
+// and the server does not count as one that opens a single session.
+func TestSlowSessionIsNotIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var initialized atomic.Int64
+		s := &script{on: map[string]on{wire.MethodInitialize: func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+			if initialized.Add(1) > 1 {
+				select {
+				case <-time.After(5 * time.Minute):
+				case <-r.Context().Done():
+				}
+			}
+			w.Header().Set(wire.HeaderSession, fmt.Sprint("s", initialized.Load()))
+			answerJSON(w, m, `{"protocolVersion":"2025-11-25","capabilities":{"logging":{}},"serverInfo":{"name":"script","version":"1"}}`)
+		}}}
+		h := &sessionsRig{watch: &originWatcher{watcher: newWatcher()}}
+		o := testOptions(t, "http://server.test", func(o *Options) {
+			o.Server, o.Era, o.Limits = Server{HTTP: serveInMemory(t, s), MaxMessage: 1 << 20}, wire.EraLegacy, connector.Limits{Timeout: time.Hour, StartupWait: time.Hour}
+			o.Start.Lifetime = connector.Lifetime{IdleStop: time.Minute}
+		})
+		o.Observer = h.watch
+		h.run(t, *o)
+		h.watch.wait(t, isReady)
+		defer h.catalogSession.Use()() // by other clients
+		name, err := h.Session(t.Context(), legacyCall("c", `{"elicitation":{}}`, &upstreamtest.Peer{}))
+		if err != nil || name == "" {
+			t.Errorf("the session is %q, %v; want one that declares what the client can do", name, err)
+		}
+	})
 }

@@ -155,6 +155,10 @@ func (s *Sessions) Session(ctx context.Context, c *call.Call) (string, error) {
 // awaitFirst waits for the first attempt of a session. It returns the name of the
 // session, or that of the catalog session if the server opens only one, as some do.
 func (s *Sessions) awaitFirst(ctx context.Context, name string, b *openSession) (string, error) {
+	s.mu.Lock()
+	b.users++ // or it would be closed as idle if the server is slow
+	s.mu.Unlock()
+	defer s.release(b)
 	_, err := b.Await(ctx)
 	head := s.catalogSession.Snapshot()
 	switch {
@@ -165,12 +169,15 @@ func (s *Sessions) awaitFirst(ctx context.Context, name string, b *openSession) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.noSetsUntil = time.Now().Add(setsRetryAfter)
-	if s.open[name] == b {
+	switch now := time.Now(); {
+	case s.open[name] == b:
+		s.noSetsUntil = now.Add(setsRetryAfter)
 		s.close(name)
+		s.o.Logger.Info("the server opens only one session: all clients share it, whatever they can do",
+			zap.String("error", plaintext.Truncate(s.o.Mask(err.Error()), protocol.MaxReason)))
+	case !now.Before(s.noSetsUntil):
+		return name, nil // the server has not refused it: the gateway has closed it
 	}
-	s.o.Logger.Info("the server opens only one session: all clients share it, whatever they can do",
-		zap.String("error", plaintext.Truncate(s.o.Mask(err.Error()), protocol.MaxReason)))
 	return "", nil
 }
 

@@ -121,7 +121,7 @@ func (a *attempt) take(c *client, e event) {
 	case e.Method == "" && e.ID == nil && e.Error == nil: // an event without data
 	case e.isResponse():
 		if string(e.ID) != a.id {
-			c.violation("call %s got the response to request %s: %s", a.call.token, e.ID, e.Result)
+			c.violation("call %s (%s) got the response to request %s: %s %v", a.call.token, a.call.to.name, e.ID, e.Result, e.Error)
 		}
 		a.answers = append(a.answers, e)
 	case e.Method == "notifications/progress":

@@ -3,9 +3,11 @@
 // The real gateway runs inside the test, on loopback. Its steady upstreams are four scripted servers, one for each era over streamable HTTP and over stdio
 // (the latter are child processes of this test binary). Two more are lazy: they are called seldom and stopped between calls, and no call of them fails.
 // Three more fail in outages: they answer with HTTP errors, garbage, half answers or too large ones, hang, reset connections or exit, until their circuit
-// breaker is open, and must be back after that. A call of them that the gateway calls retryable is sent again. Scripted clients of both eras make a random mix of calls: simple calls, progress, questions
-// one after another and several at once, answers that are missing, too many, malformed or sent twice, clients that never return, cancellations,
-// disconnects, streams resumed with Last-Event-ID, tasks, and subscriptions. Now and then a server is restarted during all that.
+// breaker is open, and must be back after that. A call of them that the gateway calls retryable is sent again.
+//
+// Scripted clients of both eras make a random mix of calls: simple calls, progress, questions one after another and several at once, answers that are
+// missing, too many, malformed or sent twice, clients that never return, cancellations, disconnects, streams resumed with Last-Event-ID, tasks, and
+// subscriptions. Now and then a server is restarted during all that.
 //
 // Every call has a unique token, which is part of every message of the call, in both directions. A receiver thus detects messages of other calls:
 //

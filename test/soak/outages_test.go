@@ -33,7 +33,7 @@ func (c *client) risk() bool {
 		c.open(context.Background())
 	}
 	to := c.failing[c.rand.IntN(len(c.failing))]
-	c.persist(to, c.pick("", "p1", "p3", "w1"))
+	c.persist(to, c.pick("", "p1", "p3", "w1"), 20)
 	return true
 }
 
@@ -44,9 +44,9 @@ type unavailable struct {
 	RetryAfter       float64
 }
 
-// persist makes a call, and sends it again as long as the gateway says that the server has not begun it. The server reports a call that it receives
-// twice.
-func (c *client) persist(to *upstream, script string) {
+// persist makes a call, and sends it again, so many times at most, as long as the gateway says that the server has not begun it. The server reports a
+// call that it receives twice.
+func (c *client) persist(to *upstream, script string, again int) {
 	for k, tries := c.newCall(to, script), 0; ; tries++ {
 		a := c.once(k)
 		if len(a.answers) != 1 || a.answers[0].Error == nil {
@@ -73,7 +73,7 @@ func (c *client) persist(to *upstream, script string) {
 				c.violation("call %s (%s) was refused for good: %v", k.token, to.name, fault)
 			}
 		}
-		if !*data.Retryable || tries == 20 {
+		if !*data.Retryable || tries == again {
 			c.failed.Add(1)
 			return
 		}
@@ -132,7 +132,7 @@ func (c *client) outage(u *upstream, kind string) {
 	}
 	failures := u.failures.Load()
 	if !within(func() bool {
-		c.persist(u, "")
+		c.persist(u, "", 0)
 		trips, err := c.trips(u)
 		return err == nil && (trips > before || !opening[kind] && (u.failures.Load() > failures+3 || kind == faultTwice))
 	}) {
