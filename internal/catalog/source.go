@@ -107,7 +107,8 @@ type Part struct {
 	naming *namespace.Naming
 	index  int // place in the order of the configuration
 
-	publicLeads [call.Kinds][]string // the beginnings of all public names that items may have
+	publicLeads  [call.Kinds][]string // the beginnings of all public names that items may have
+	capabilities capability           // that the upstream declares
 }
 
 // Upstream returns the upstream's name.

@@ -52,7 +52,7 @@ func Build(opts Options, sources []Source) *Table {
 	}
 	open := 0
 	for i, s := range sources {
-		p := &Part{source: s, naming: s.Naming, index: i, publicLeads: publicLeadsOf(s.Naming)}
+		p := &Part{source: s, naming: s.Naming, index: i, publicLeads: publicLeadsOf(s.Naming), capabilities: readCapabilities(s.Capabilities)}
 		t.parts = append(t.parts, p)
 		t.sanitizeInstructions(p)
 		t.byName[p.Upstream()] = p

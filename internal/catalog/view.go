@@ -38,6 +38,8 @@ type listings struct {
 
 	instructions string
 	extensions   wire.Raw
+	capabilities capability
+	undescribed  bool // one of unavailable is on its first attempt, and nothing is known of it
 }
 
 // Target is the item to which a public name leads.
@@ -71,7 +73,8 @@ type Unavailable struct {
 func newView(t *Table, rights *policy.Rights, others func(visible string) *listings) (v *View, visible string) {
 	v = &View{table: t, rights: rights}
 	var allowed [call.Kinds][]bool
-	seen := make([]bool, len(t.parts)) // parts with a visible entry
+	seen := make([]bool, len(t.parts))     // parts that the caller may know
+	shown := make([]kindSet, len(t.parts)) // the kinds of their visible entries
 	var key []byte
 	for kind, entries := range t.entries {
 		v.policies[kind] = make([]*policy.ItemPolicy, len(entries))
@@ -84,6 +87,7 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *listi
 			v.policies[kind][i] = j
 			if allowed[kind][i] = j.Listed().Visible(); allowed[kind][i] {
 				seen[e.part.index] = true
+				shown[e.part.index] |= 1 << kind
 			}
 		}
 		key = appendBits(key, allowed[kind])
@@ -91,11 +95,12 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *listi
 	for _, p := range t.parts {
 		seen[p.index] = seen[p.index] || rights.MayAllow(p.Upstream(), p.leads())
 	}
-	key = appendBits(key, seen)
+	capabilities := v.capabilitiesOf(seen, shown)
+	key = append(appendBits(key, seen), byte(capabilities))
 	if v.listings = others(string(key)); v.listings != nil {
 		return v, string(key)
 	}
-	v.listings = &listings{allowed: allowed, named: seen}
+	v.listings = &listings{allowed: allowed, named: seen, capabilities: capabilities}
 	for _, p := range t.parts {
 		if !seen[p.index] {
 			continue
@@ -103,6 +108,7 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *listi
 		v.parts = append(v.parts, p)
 		if d := p.source.Down; d != nil {
 			v.unavailable = append(v.unavailable, p.unavailable(d))
+			v.undescribed = v.undescribed || d.Starting && p.source.Revision == ""
 		}
 		for kind := range v.lacking {
 			if d := p.missing(call.Kind(kind)); d != nil {

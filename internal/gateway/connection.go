@@ -32,10 +32,10 @@ type connection struct {
 
 	// The control loop alone uses the fields below.
 
-	cancel         context.CancelFunc // nil before the start
-	ended          chan struct{}      // closed when all goroutines of the connection have ended
-	lastSeen       connector.Snapshot // the snapshot in the last table
-	lastRemembered connector.Catalog  // the catalog that was last remembered
+	cancel         context.CancelFunc  // nil before the start
+	ended          chan struct{}       // closed when all goroutines of the connection have ended
+	lastSeen       connector.Snapshot  // the snapshot in the last table
+	lastRemembered *connector.Snapshot // what was last remembered, nil for nothing in this run
 }
 
 // connectionObserver receives the events of a connection.

@@ -59,6 +59,10 @@ func (g *Gateway) controlLoop(ctx context.Context) error {
 		case <-overdue:
 			g.rebuildAll.Store(true)
 		case <-g.wakeups:
+		case done := <-g.flushes:
+			g.rememberCatalogs(snapshotsOf(g.generation.Load().connections()))
+			close(done)
+			continue
 		case <-pinsCheck.C:
 			if accepted := g.generation.Load().pins(); accepted == nil || !accepted.Changed() {
 				continue

@@ -126,10 +126,12 @@ type Gateway struct {
 	reloadQueue  *reloadQueue
 	principals   *principals
 
-	// The control loop receives from wakeups and reloads, sends to swapped, and closes
+	// The control loop receives from wakeups, reloads and flushes, whose channels it closes
+	// when it has remembered what upstreams offer. It sends to swapped, and closes
 	// controlEnded at its end.
 	wakeups      chan struct{} // capacity 1
-	rebuildAll   atomic.Bool   // whether a wakeup is about all upstreams, or only about tables of principals
+	flushes      chan chan struct{}
+	rebuildAll   atomic.Bool // whether a wakeup is about all upstreams, or only about tables of principals
 	reloads      chan *reloadRequest
 	swapped      chan struct{} // capacity 1: there is a new table
 	controlEnded chan struct{}
@@ -156,6 +158,7 @@ func New(o Options) (*Gateway, error) {
 		started:         make(chan struct{}),
 		control:         controlState{loggedFindings: map[string]map[uint64]bool{}},
 		wakeups:         make(chan struct{}, 1),
+		flushes:         make(chan chan struct{}),
 		swapped:         make(chan struct{}, 1),
 		reloads:         make(chan *reloadRequest),
 		controlEnded:    make(chan struct{}),

@@ -72,8 +72,12 @@ type callHandler struct {
 // Handle implements frontend.Handler.
 func (h callHandler) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
 	defer h.epochs.enter().leave()
-	if h.onlyClient != nil && c.Client.Era() == wire.EraModern {
+	switch {
+	case h.onlyClient == nil:
+	case c.Client.Era() == wire.EraModern:
 		h.onlyClient.Set(c.Client) // only the first request counts
+	case c.Method == wire.MethodDiscover:
+		h.onlyClient.Introduce(c.Client) // the answer to its initialize waits for upstreams, which wait for it
 	}
 	via := ""
 	if c.Method == wire.MethodDiscover {

@@ -213,8 +213,8 @@ func TestReloadOfTheOldConfigurationMeanwhile(t *testing.T) {
 	if _, err := reloaded(t, g, second); err != nil {
 		t.Fatal(err)
 	}
-	if list := listOf(t, g); !strings.Contains(list, `the upstream a is unavailable`) {
-		t.Errorf("the list while the new server does not start: %s", list)
+	if answer := callOf(t, g, "a__before"); !strings.Contains(answer, `the upstream a is unavailable`) {
+		t.Errorf("the call while the new server does not start: %s", answer)
 	}
 }
 

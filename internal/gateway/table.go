@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"encoding/json"
-	"slices"
 	"time"
 
 	"mcpgateway/internal/call"
@@ -78,7 +76,7 @@ func (g *Gateway) catalogSource(e *upstreamEntry, s connector.Snapshot, overdue,
 	case s.Lost && s.Revision != "":
 		// The last catalog stays until an attempt to reconnect has failed: a host that sees
 		// tools come and go with every crash loses them from its prompts.
-	case !s.Settled && overdue && e.conn.remembered() != nil:
+	case !s.Settled && overdue && e.conn.standsIn():
 	case !s.Settled:
 		src.Down = &catalog.Down{Since: s.Since, Reason: "starting", Starting: true}
 	default:
@@ -153,44 +151,9 @@ func (c *connection) fillRemembered(src *catalog.Source) bool {
 	return true
 }
 
-// rememberedSnapshot returns what was known of the upstream in an earlier run, nil if
-// nothing was.
-func (c *connection) rememberedSnapshot() *connector.Snapshot {
+// standsIn reports whether the catalog of an earlier run may stand in for that of this run: it
+// is complete.
+func (c *connection) standsIn() bool {
 	r := c.remembered()
-	if r == nil || r.Revision == "" {
-		return nil
-	}
-	s := &connector.Snapshot{
-		Revision: r.Revision, Info: wire.Raw(r.Server), Capabilities: wire.Raw(r.Capabilities), Instructions: r.Instructions,
-		Catalog: connector.Catalog{
-			Tools: statedir.ToRaw(r.Tools), Resources: statedir.ToRaw(r.Resources),
-			Templates: statedir.ToRaw(r.Templates), Prompts: statedir.ToRaw(r.Prompts),
-		},
-	}
-	c.lastRemembered = s.Catalog
-	return s
-}
-
-// rememberCatalogs writes the catalogs of ready upstreams to the state folder if they
-// have changed.
-func (g *Gateway) rememberCatalogs(gathered snapshots) {
-	for conn, s := range gathered {
-		whole := s.State == connector.Ready || s.State == connector.Idle && s.Reason == ""
-		if !whole || conn.key == "" || equalCatalogs(conn.lastRemembered, s.Catalog) {
-			continue
-		}
-		conn.lastRemembered = s.Catalog
-		g.state.RememberCatalog(conn.key, &statedir.Catalog{
-			Revision: s.Revision, Instructions: s.Instructions, Server: json.RawMessage(s.Info), Capabilities: json.RawMessage(s.Capabilities),
-			Tools: statedir.FromRaw(s.Catalog.Tools), Resources: statedir.FromRaw(s.Catalog.Resources),
-			Templates: statedir.FromRaw(s.Catalog.Templates), Prompts: statedir.FromRaw(s.Catalog.Prompts),
-		})
-	}
-}
-
-func equalCatalogs(a, b connector.Catalog) bool {
-	equal := func(x, y []wire.Raw) bool {
-		return slices.EqualFunc(x, y, func(p, q wire.Raw) bool { return string(p) == string(q) })
-	}
-	return equal(a.Tools, b.Tools) && equal(a.Resources, b.Resources) && equal(a.Templates, b.Templates) && equal(a.Prompts, b.Prompts)
+	return r != nil && !r.Partial
 }

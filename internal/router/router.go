@@ -108,7 +108,8 @@ func (r *Routes) bridgeSettings() BridgeSettings {
 type Options struct {
 	// Started is closed when every upstream has ended its first attempt to connect, or the
 	// time for that is over. Before, lists wait for the upstreams of which the caller may see
-	// something, and calls to unknown names wait for the upstreams that may have them.
+	// something, and calls to unknown names wait for the upstreams that may have them. After,
+	// lists wait only while the caller could see nothing at all.
 	Started <-chan struct{}
 	// Sealer seals the request states of upstreams. The default has a random key.
 	Sealer *bridge.Sealer
@@ -212,7 +213,8 @@ func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) 
 // handle answers one call, and returns the fields of its log line.
 func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, logFields, error) {
 	if c.Method == wire.MethodDiscover {
-		return call.Result{Raw: r.describe(c)}, logFields{}, nil
+		raw, err := r.describe(ctx, c)
+		return call.Result{Raw: raw}, logFields{}, err
 	}
 	if err := r.gather(ctx, c); err != nil {
 		return call.Result{}, logFields{}, err
@@ -248,20 +250,18 @@ func (r *Router) gather(ctx context.Context, c *call.Call) error {
 	return nil
 }
 
-// describe answers server/discover. It never waits, because hosts give up on a slow
-// initialize. The capabilities do not depend on which upstreams are connected, because a legacy
-// client cannot be notified of new capabilities later.
-func (r *Router) describe(c *call.Call) wire.Raw {
-	view := r.Routes().view(c.Principal, c.Client)
-	capabilities := wire.Raw(`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`)
-	if ext := view.Extensions(); ext != nil {
-		capabilities = wire.SetMember(capabilities, "extensions", ext)
+// describe answers server/discover. An upstream that is not connected declares what it did
+// when it was last seen: a legacy client cannot be notified of new capabilities later.
+func (r *Router) describe(ctx context.Context, c *call.Call) (wire.Raw, error) {
+	view, err := r.awaitDescriptions(ctx, c)
+	if err != nil {
+		return nil, err
 	}
-	out := wire.SetMember(wire.Raw(`{}`), "capabilities", declareTasks(c, view, capabilities))
+	out := wire.SetMember(wire.Raw(`{}`), "capabilities", declareTasks(c, view, view.Capabilities()))
 	if text := view.Instructions(); text != "" {
 		out = wire.SetMember(out, "instructions", wire.String(text))
 	}
-	return out
+	return out, nil
 }
 
 // list answers from the table, without asking an upstream.

@@ -441,7 +441,7 @@ func TestCallKeepsItsTable(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	h := newTestRouter(t, answers(`{}`), filesSource(t)) // without the end of startup: descriptions never wait
+	h := newTestRouter(t, answers(`{}`), filesSource(t)) // without the end of startup: nothing is awaited of an upstream that is up
 	res, err := h.Handle(t.Context(), newCall("server/discover", `{}`, &recorder{}))
 	if err != nil {
 		t.Fatal(err)

@@ -3,15 +3,33 @@ package router
 import (
 	"context"
 	"sync"
+	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 )
 
+const (
+	// firstListWait is how long a list waits for the first upstream after the time for all
+	// upstreams is over. Hosts give up after 60 s, and may never list again after an error.
+	firstListWait = 50 * time.Second
+	// descriptionWait is how long initialize and server/discover wait for instructions and
+	// capabilities of which nothing is remembered. Some hosts show nothing before the answer.
+	descriptionWait = 3 * time.Second
+)
+
 // awaitView returns what the caller sees, once every upstream of which they may see
 // something has ended its first attempt to connect. The caller does not wait for the others,
-// because the wait would tell that they exist.
+// because the wait would tell that they exist. If the time for all upstreams is over before
+// one of them is there, the caller waits for the first one, see firstListWait.
 func (r *Router) awaitView(ctx context.Context, c *call.Call) (*catalog.View, error) {
+	if r.hasStarted() {
+		if view := r.Routes().view(c.Principal, c.Client); !view.AwaitsFirst() {
+			return view, nil
+		}
+	}
+	over := time.NewTimer(firstListWait)
+	defer over.Stop()
 	for !r.hasStarted() {
 		now := r.now.Load()
 		view := now.view(c.Principal, c.Client)
@@ -28,7 +46,46 @@ func (r *Router) awaitView(ctx context.Context, c *call.Call) (*catalog.View, er
 			return nil, ctx.Err()
 		}
 	}
-	return r.Routes().view(c.Principal, c.Client), nil
+	return r.awaitRoutes(ctx, c, over.C, (*catalog.View).AwaitsFirst)
+}
+
+// awaitDescriptions returns what the caller sees, once the upstreams of which nothing is
+// remembered have ended their first attempts to connect. After the time for all upstreams
+// it waits only while there is no other upstream.
+func (r *Router) awaitDescriptions(ctx context.Context, c *call.Call) (*catalog.View, error) {
+	waits := func(v *catalog.View) bool {
+		return v.Undescribed() && (v.AwaitsFirst() || !r.hasStarted())
+	}
+	if view := r.Routes().view(c.Principal, c.Client); !waits(view) {
+		return view, nil
+	}
+	over := time.NewTimer(descriptionWait)
+	defer over.Stop()
+	return r.awaitRoutes(ctx, c, over.C, waits)
+}
+
+// awaitRoutes returns what the caller sees, once that need not be waited for, or over
+// delivers a time.
+func (r *Router) awaitRoutes(ctx context.Context, c *call.Call, over <-chan time.Time, waits func(*catalog.View) bool) (*catalog.View, error) {
+	started := r.started
+	for {
+		if r.hasStarted() {
+			started = nil
+		}
+		now := r.now.Load()
+		view := now.view(c.Principal, c.Client)
+		if !waits(view) {
+			return view, nil
+		}
+		select {
+		case <-now.replaced:
+		case <-started:
+		case <-over:
+			return view, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // earlyLists are the principals that saw lists while upstreams were starting, each with the

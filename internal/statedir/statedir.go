@@ -45,6 +45,8 @@ type Catalog struct {
 	Resources    []json.RawMessage `json:"resources,omitempty"`
 	Templates    []json.RawMessage `json:"templates,omitempty"`
 	Prompts      []json.RawMessage `json:"prompts,omitempty"`
+	// Partial says that a list could not be gathered, and that nothing is known of it.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // ToRaw returns remembered items as items of a catalog.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
 )
 
 // onlyClientTime is how long the first sessions with upstreams wait for the client.
@@ -18,22 +19,62 @@ const onlyClientTime = 2 * time.Second
 type OnlyClient struct {
 	waiting sync.Once     // starts the time in which the client is waited for
 	ready   chan struct{} // closed when the client is known, or that time is over
+	askable chan struct{} // closed when the client may be asked
 
 	mu     sync.Mutex
 	client *call.Client // nil while it is not known
 	over   bool         // ready is closed
+	set    bool         // askable is closed
 }
 
 // NewOnlyClient returns an OnlyClient that is not known yet.
-func NewOnlyClient() *OnlyClient { return &OnlyClient{ready: make(chan struct{})} }
+func NewOnlyClient() *OnlyClient {
+	return &OnlyClient{ready: make(chan struct{}), askable: make(chan struct{})}
+}
 
-// Set says who the client is and what it can do. Only the first call counts.
-func (o *OnlyClient) Set(c *call.Client) {
+// Introduce says who the client is and what it can do, before it may be asked: its
+// initialize is answered when its upstreams have described themselves. Only the first
+// call counts, and none after Set.
+func (o *OnlyClient) Introduce(c *call.Client) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.client == nil {
 		o.client = c
 		o.end()
+	}
+}
+
+// Set says who the client is, and that it may be asked. Only the first call counts.
+func (o *OnlyClient) Set(c *call.Client) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.set {
+		o.client, o.set = c, true
+		close(o.askable)
+		o.end()
+	}
+}
+
+// mayAsk reports whether the client may be asked.
+func (o *OnlyClient) mayAsk() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.set
+}
+
+// heldBackChannel holds asks back until the only client may be asked.
+type heldBackChannel struct {
+	call.BackChannel
+	only *OnlyClient
+}
+
+// Ask implements [call.BackChannel].
+func (h heldBackChannel) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
+	select {
+	case <-h.only.askable:
+		return h.BackChannel.Ask(ctx, method, params)
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 

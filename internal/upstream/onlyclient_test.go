@@ -101,3 +101,28 @@ func TestOnlyClientHasOneSession(t *testing.T) {
 		})
 	}
 }
+
+// A client that is introduced, but may not be asked yet, is declared at once, and asked when
+// it may be.
+func TestIntroducedClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		only := NewOnlyClient()
+		client := &call.Client{Key: "ann", Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"roots":{}}`)}
+		only.Introduce(client)
+		began := time.Now()
+		time.AfterFunc(time.Second, func() { only.Set(client) })
+		h := startSessions(t, asksForRoots(), func(o *Options) { o.OnlyClient = only })
+		upstreamtest.Equal(t, "declared", declared(h.s.Instance(1), t), `{"roots":{}}`)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("initialize was sent after %s", took)
+		}
+		if asked := h.clients.requests(); len(asked) > 0 {
+			t.Errorf("the client was asked before it was ready: %s", asked)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"ann: roots/list"}, h.clients.requests()); diff != "" {
+			t.Errorf("asks of the client (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -111,6 +111,9 @@ func (p *sessionScope) client() *call.Client {
 // currentOrigin returns the origin of messages of the server.
 func (p *sessionScope) currentOrigin() Origin {
 	o := p.origin
+	if p.only != nil && !p.only.mayAsk() {
+		return o
+	}
 	if c := p.client(); c != nil && c.Era() == wire.EraLegacy {
 		o.Client = c // a modern client gets no messages outside its requests
 	}
@@ -160,16 +163,27 @@ func (p *sessionScope) askRecipient(method string, inFlight *call.Call) *call.Ca
 	case method == wire.MethodRootsList && rooted != nil:
 		return p.rootsOf(rooted, c)
 	case client != nil && c == nil:
-		return p.outside.Client(p.currentOrigin(), client)
+		return p.between(client)
 	}
 	return c
+}
+
+// between returns how to ask a client between its calls, nil if it cannot be asked.
+func (p *sessionScope) between(client *call.Client) *call.Call {
+	c := p.outside.Client(p.currentOrigin(), client)
+	if c == nil || p.only == nil || p.only.mayAsk() {
+		return c
+	}
+	d := *c
+	d.Back = heldBackChannel{c.Back, p.only}
+	return &d
 }
 
 // rootsOf returns how to ask a client for its roots. The ask does not depend on a call
 // and must not end with one, so a running call c carries it only if the client cannot
 // be reached otherwise. c may be nil.
 func (p *sessionScope) rootsOf(client *call.Client, c *call.Call) *call.Call {
-	between := p.outside.Client(p.currentOrigin(), client)
+	between := p.between(client)
 	if between == nil || c == nil || c.Client.Key != client.Key {
 		return between
 	}
@@ -286,6 +300,13 @@ func (p *sessionScope) awaitSettled(ctx context.Context, conn protocol.Conn) {
 	select {
 	case <-p.rootsAnswered: // in a former conversation
 	default:
+	}
+	if p.only != nil && p.only.known() != nil {
+		select {
+		case <-p.only.askable: // its answers can come only then
+		case <-ctx.Done():
+			return
+		}
 	}
 	timer := time.NewTimer(settleTimeout)
 	defer timer.Stop()

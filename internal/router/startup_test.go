@@ -1,0 +1,205 @@
+package router
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+var startingNow = &catalog.Down{Reason: "starting", Starting: true}
+
+// remembered is the source of an upstream whose first attempt takes long, and whose catalog
+// an earlier run has remembered.
+func remembered(t *testing.T, down *catalog.Down) catalog.Source {
+	src := filesSource(t)
+	src.Down = down
+	return src
+}
+
+// outcome is the answer of a request, and how long it took.
+type outcome struct {
+	text string
+	took time.Duration
+}
+
+// begin sends a request whose answer is waited for.
+func (h *testRouter) begin(ctx context.Context, method string) <-chan outcome {
+	got := make(chan outcome, 1)
+	begin := time.Now()
+	go func() {
+		res, err := h.Handle(ctx, newCall(method, `{}`, &recorder{}))
+		text := string(res.Raw)
+		if err != nil {
+			text = err.Error()
+		}
+		got <- outcome{text, time.Since(begin)}
+	}()
+	return got
+}
+
+// A list waits for the first upstream if the time for all of them is over, and there is none
+// yet.
+func TestListWaitsForTheFirstUpstream(t *testing.T) {
+	failed := &catalog.Down{Reason: "cannot start"}
+	for _, test := range []struct {
+		name    string
+		sources []catalog.Source
+		later   []catalog.Source // after 20 s
+		want    string           // in the answer
+		took    time.Duration
+	}{
+		{"one comes", []catalog.Source{source(t, "files", startingNow), source(t, "slow", startingNow)},
+			[]catalog.Source{filesSource(t), source(t, "slow", startingNow)}, `"files__read"`, 20 * time.Second},
+		{"none comes", []catalog.Source{source(t, "files", startingNow)},
+			[]catalog.Source{source(t, "files", startingNow)}, "the upstream files is unavailable: starting", firstListWait},
+		{"one fails, the other goes on", []catalog.Source{source(t, "files", startingNow), source(t, "slow", startingNow)},
+			[]catalog.Source{source(t, "files", failed), source(t, "slow", startingNow)}, "files (cannot start), slow (starting)", firstListWait},
+		{"all fail", []catalog.Source{source(t, "files", startingNow)},
+			[]catalog.Source{source(t, "files", failed)}, "the upstream files is unavailable: cannot start", 20 * time.Second},
+		{"all have failed", []catalog.Source{source(t, "files", failed)}, nil, "the upstream files is unavailable: cannot start", 0},
+		{"one is there", []catalog.Source{filesSource(t), source(t, "slow", startingNow)}, nil, `"files__read"`, 0},
+		{"one is remembered", []catalog.Source{remembered(t, nil), source(t, "slow", startingNow)}, nil, `"files__read"`, 0},
+		{"there is no upstream", nil, nil, `"tools":[]`, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newTestRouter(t, answers(`{}`), test.sources...)
+				close(h.started)
+				got := h.begin(t.Context(), "tools/list")
+				if test.later != nil {
+					time.Sleep(20 * time.Second)
+					h.Swap(h.routes(test.later))
+				}
+				if got := <-got; !strings.Contains(got.text, test.want) || got.took != test.took {
+					t.Errorf("after %s: %s; want %q after %s", got.took, got.text, test.want, test.took)
+				}
+			})
+		})
+	}
+}
+
+// The wait for all upstreams and the wait for the first one together are no longer than hosts
+// wait.
+func TestListWaitsNoLongerThanHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestRouter(t, answers(`{}`), source(t, "files", startingNow))
+		got := h.begin(t.Context(), "tools/list")
+		time.Sleep(10 * time.Second)
+		close(h.started)
+		if got := <-got; got.took != firstListWait {
+			t.Errorf("answered after %s: %s", got.took, got.text)
+		}
+	})
+}
+
+func TestWaitForTheFirstUpstreamEndsWithTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, method := range []string{"tools/list", "server/discover"} {
+			h := newTestRouter(t, answers(`{}`), source(t, "files", startingNow))
+			if method == "tools/list" {
+				close(h.started)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			got := h.begin(ctx, method)
+			synctest.Wait()
+			cancel()
+			if got := <-got; got.text != context.Canceled.Error() {
+				t.Errorf("%s: %s", method, got.text)
+			}
+		}
+	})
+}
+
+// Descriptions wait for instructions of which nothing is remembered, but not for long.
+func TestDescriptionsWaitForInstructions(t *testing.T) {
+	const instructions, all = `"instructions":"# files\n\nReads files."`, `"prompts":{"listChanged":true}`
+	failed := &catalog.Down{Reason: "cannot start"}
+	other := source(t, "other", nil)
+	other.Revision, other.Capabilities = wire.Rev20251125, wire.Raw(`{"tools":{}}`)
+	for _, test := range []struct {
+		name    string
+		sources []catalog.Source
+		started bool
+		later   []catalog.Source // after 2 s
+		want    string           // in the answer
+		took    time.Duration
+	}{
+		{"in time", []catalog.Source{source(t, "files", startingNow)}, false, []catalog.Source{filesSource(t)}, instructions, 2 * time.Second},
+		{"one of two", []catalog.Source{source(t, "files", startingNow), source(t, "slow", startingNow)}, false,
+			[]catalog.Source{filesSource(t), source(t, "slow", startingNow)}, instructions, descriptionWait},
+		{"not in time", []catalog.Source{source(t, "files", startingNow)}, false, []catalog.Source{source(t, "files", startingNow)}, all, descriptionWait},
+		{"remembered", []catalog.Source{remembered(t, startingNow)}, false, nil, instructions, 0},
+		{"all have failed", []catalog.Source{source(t, "files", failed)}, true, nil, all, 0},
+		{"all fail", []catalog.Source{source(t, "files", startingNow)}, false, []catalog.Source{source(t, "files", failed)}, all, 2 * time.Second},
+		{"late, beside one that is up", []catalog.Source{other, source(t, "slow", startingNow)}, true, nil, all, 0},
+		{"late, beside none", []catalog.Source{source(t, "files", startingNow)}, true, []catalog.Source{filesSource(t)}, instructions, 2 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newTestRouter(t, answers(`{}`), test.sources...)
+				if test.started {
+					close(h.started)
+				}
+				got := h.begin(t.Context(), "server/discover")
+				if test.later != nil {
+					time.Sleep(2 * time.Second)
+					h.Swap(h.routes(test.later))
+				}
+				if got := <-got; !strings.Contains(got.text, test.want) || got.took != test.took {
+					t.Errorf("after %s: %s; want %s after %s", got.took, got.text, test.want, test.took)
+				}
+			})
+		})
+	}
+}
+
+// The end of the time for all upstreams ends the wait for descriptions beside an upstream
+// that is up, although no routes come.
+func TestDescriptionsWaitUntilTheStartIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := filesSource(t)
+		h := newTestRouter(t, answers(`{}`), up, source(t, "slow", startingNow))
+		got := h.begin(t.Context(), "server/discover")
+		time.Sleep(time.Second)
+		close(h.started)
+		if got := <-got; got.took != time.Second {
+			t.Errorf("answered after %s: %s", got.took, got.text)
+		}
+	})
+}
+
+// A caller does not wait for upstreams that they may not know.
+func TestNoWaitForHiddenUpstreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newTestRouter(t, answers(`{}`), source(t, "files", startingNow))
+		h.Swap(&Routes{Table: catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Default: policy.Deny})}, []catalog.Source{source(t, "files", startingNow)})})
+		for _, method := range []string{"tools/list", "server/discover"} {
+			if got := <-h.begin(t.Context(), method); got.took != 0 {
+				t.Errorf("%s took %s: %s", method, got.took, got.text)
+			}
+		}
+		close(h.started)
+		if got := <-h.begin(t.Context(), "tools/list"); got.took != 0 {
+			t.Errorf("the list took %s: %s", got.took, got.text)
+		}
+	})
+}
+
+// Lists of upstreams that are there cost nothing for the waits.
+func TestReadyListsDoNotAllocate(t *testing.T) {
+	h := newTestRouter(t, answers(`{}`), filesSource(t))
+	close(h.started)
+	c := newCall("tools/list", `{}`, &recorder{})
+	if _, err := h.awaitView(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = h.awaitView(context.Background(), c) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
