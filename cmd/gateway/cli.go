@@ -71,16 +71,17 @@ func newRoot() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SetVersionTemplate(versionText())
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(unknownFlag)
 	opts.flags(root)
-	root.AddCommand(newRun(), newStdio(), newCheck(), newList(), newCall(), newExplain(), newPin(), newImport(), newKey(), newLogin(), newHealth(), newVersion())
+	root.AddCommand(newRun(), newStdio(), newCheck(), newList(), newCall(), newExplain(), newPin(), newImport(), newKey(), newLogin(), newHealth(), newVersion(),
+		newConnect(), newDisconnect())
 	root.PersistentPreRunE = checkFlags
 	// The commands of cobra accept any word as a verb or a shell and print their help.
 	root.InitDefaultHelpCmd()
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		help.Args = func(_ *cobra.Command, args []string) error {
 			if found, _, err := root.Find(args); err != nil || found == root && len(args) > 0 {
-				return usageError{fmt.Errorf("unknown verb %q", args[0])}
+				return usageError{fmt.Errorf("unknown verb %q%s", args[0], didYouMean(args[0], verbs(root)))}
 			}
 			return nil
 		}
@@ -95,7 +96,7 @@ func newRoot() *cobra.Command {
 // checkFlags refuses empty values of flags, for example from a shell variable that is not set, and
 // negative durations. The verb would do something else than the user expects.
 func checkFlags(cmd *cobra.Command, _ []string) error {
-	for _, name := range []string{"config", "url", "listen", "admin-listen", "output", "args", "kind", "id"} {
+	for _, name := range []string{"config", "url", "listen", "admin-listen", "output", "args", "kind", "id", "http", "name", "file"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return usageError{fmt.Errorf("--%s is empty: give it a value, or remove it", name)}
 		}
@@ -112,8 +113,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := ""
-	if cmd.Flags().Lookup("config") != nil {
+	hint := didYouMean(args[0], verbs(cmd))
+	if hint == "" && cmd.Flags().Lookup("config") != nil {
 		hint = fileHint(args[0])
 	}
 	return usageError{fmt.Errorf("unknown verb or argument %q for %q%s", args[0], cmd.CommandPath(), hint)}

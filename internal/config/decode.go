@@ -10,6 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"mcpgateway/internal/configfile"
+	"mcpgateway/internal/plaintext"
 )
 
 // maxNamed bounds how many known keys an error about an unknown one lists.
@@ -285,7 +286,7 @@ func (d *decoder) unknown(pr configfile.Pair, p configfile.Path, s *shape) strin
 			known = append(known, name)
 		}
 	}
-	near := nearest(pr.Name, known)
+	near := plaintext.Nearest(pr.Name, known)
 	switch {
 	case near != "":
 		d.Errorf(pr.Key, at, "unknown key; did you mean %q?", near)

@@ -9,6 +9,7 @@ import (
 
 	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/glob"
+	"mcpgateway/internal/plaintext"
 )
 
 // Effect is the effect of a rule on an item.
@@ -271,7 +272,7 @@ func (doc *document) checkUpstreamsOf(r *locatedRule) {
 			at = configfile.Resolve(node.Content[i])
 		}
 		p := r.at.path.Key("what", "what").Key("upstreams", "upstreams").Item(i)
-		switch near := nearest(pattern, names); {
+		switch near := plaintext.Nearest(pattern, names); {
 		case near != "":
 			r.at.d.Errorf(at, p, "there is no upstream %s; did you mean %q?", configfile.Quote(pattern), near)
 		case len(names) <= maxNamed:

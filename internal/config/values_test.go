@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/quick"
+
+	"mcpgateway/internal/plaintext"
 )
 
 func TestSize(t *testing.T) {
@@ -52,7 +54,7 @@ func TestNearest(t *testing.T) {
 		"URL": "url", "ulr": "url", "envfile": "envFile", "env_file": "envFile",
 		"x": "", "": "", "colander": "", "listen": "", strings.Repeat("c", 1000): "",
 	} {
-		if got := nearest(word, known); got != want {
+		if got := plaintext.Nearest(word, known); got != want {
 			t.Errorf("nearest to %.20q is %q, want %q", word, got, want)
 		}
 	}

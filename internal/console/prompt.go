@@ -65,6 +65,16 @@ func (p *Prompter) say(format string, args ...any) {
 	fmt.Fprintf(p.out, format, args...) // an error cannot be shown either
 }
 
+// Confirm asks a question that is answered with yes or no. Everything but yes means no, also the end of the input.
+func (p *Prompter) Confirm(ctx context.Context, question string) (bool, error) {
+	text, err := p.line(ctx, question+" [y/N]")
+	if errors.Is(err, errEnded) {
+		return false, nil
+	}
+	text = strings.ToLower(strings.TrimSpace(text))
+	return text == "y" || text == "yes", err
+}
+
 // choice is the decision of a person.
 type choice byte
 

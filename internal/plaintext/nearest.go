@@ -1,14 +1,10 @@
-package config
+package plaintext
 
-import (
-	"strings"
+import "strings"
 
-	"mcpgateway/internal/plaintext"
-)
-
-// nearest is the known word that the user probably meant, or "": a word that differs only in case, _ and
+// Nearest is the known word that the user probably meant, or "": a word that differs only in case, _ and
 // -, or the nearest within a third of its letters.
-func nearest(word string, known []string) string {
+func Nearest(word string, known []string) string {
 	if len(word) > 64 {
 		return ""
 	}
@@ -19,7 +15,7 @@ func nearest(word string, known []string) string {
 		if kf == folded {
 			return k
 		}
-		if d := plaintext.EditDistance(folded, kf, least); d < least && d < len(kf) {
+		if d := EditDistance(folded, kf, least); d < least && d < len(kf) {
 			best, least = k, d
 		}
 	}

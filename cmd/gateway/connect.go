@@ -1,0 +1,357 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/console"
+	"mcpgateway/internal/hostconfig"
+)
+
+// connectOptions are the flags of `gateway connect` and `gateway disconnect`.
+type connectOptions struct {
+	runOptions        // only the file is used
+	http       string // "" for a command
+	name, at   string
+	yes, print bool
+}
+
+func newConnect() *cobra.Command {
+	var o connectOptions
+	cmd := &cobra.Command{
+		Use:   "connect [HOST]",
+		Short: "Add the gateway to a host",
+		Long: "connect adds the gateway to the list of servers of a host: " + hostNames() + ".\n" +
+			"It shows the change, asks, and keeps a backup beside the file.\n" +
+			"Everything else in the file stays as it is. The host starts \"gateway stdio\" with\n" +
+			"your gateway.yaml, or with --http connects to a gateway that runs already. Without\n" +
+			"HOST connect lists the hosts of this machine and whether they are connected.",
+		Example: "  gateway connect\n  gateway connect claude-code\n  gateway connect cursor --http http://127.0.0.1:8080/mcp\n" +
+			"  gateway connect claude-code --file .mcp.json --yes\n  gateway connect zed --print",
+		ValidArgsFunction: completeHosts,
+		Args:              hostArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return o.list(cmd)
+			}
+			return o.connect(cmd, args[0])
+		},
+	}
+	o.configFlag(cmd)
+	o.flags(cmd)
+	cmd.Flags().StringVar(&o.http, "http", "", "`URL` of a running gateway, instead of a command that starts one")
+	cmd.Flags().BoolVar(&o.print, "print", false, "print what belongs into the host's file, and write nothing")
+	return cmd
+}
+
+func newDisconnect() *cobra.Command {
+	var o connectOptions
+	cmd := &cobra.Command{
+		Use:   "disconnect HOST",
+		Short: "Remove the gateway from a host",
+		Long: "disconnect removes from the file of a host what connect has added, and nothing\n" +
+			"else. It shows the change and asks. If nothing else has changed the file since,\n" +
+			"it is then what it was before, to the byte.",
+		Example:           "  gateway disconnect claude-code\n  gateway disconnect cursor --yes",
+		ValidArgsFunction: completeHosts,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{errors.New("disconnect needs a host: " + hostNames())}
+			}
+			return hostArg(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.disconnect(cmd, args[0]) },
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+func (o *connectOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.name, "name", "gateway", "`NAME` of the gateway in the host's list of servers")
+	cmd.Flags().StringVar(&o.at, "file", "", "the host's `FILE`, if it is not at the usual place, such as one of a project")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+}
+
+func hostNames() string { return strings.Join(hostconfig.Names(), ", ") }
+
+func completeHosts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var all []string
+	for _, h := range hostconfig.Hosts() {
+		all = append(all, cobra.CompletionWithDesc(h.Name, h.Title))
+	}
+	return all, cobra.ShellCompDirectiveNoFileComp
+}
+
+func hostArg(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if len(args) > 1 {
+		return usageError{fmt.Errorf("%s takes one host, not %q", cmd.CommandPath(), strings.Join(args, " "))}
+	}
+	if _, ok := hostconfig.Find(args[0]); !ok {
+		return usageError{fmt.Errorf("unknown host %q%s; connect knows %s", args[0], didYouMean(args[0], hostconfig.Names()), hostNames())}
+	}
+	return nil
+}
+
+// machine is this machine, as hosts see it.
+func machine() hostconfig.Machine {
+	home, _ := os.UserHomeDir() // the error means that there is none
+	return hostconfig.Machine{OS: runtime.GOOS, Home: home, Env: os.Getenv}
+}
+
+// read reads the file of a host.
+func (o *connectOptions) read(host string) (hostconfig.Host, *hostconfig.File, error) {
+	h, _ := hostconfig.Find(host)
+	name := o.at
+	if name == "" {
+		var err error
+		if name, err = h.File(machine()); err != nil {
+			return h, nil, err
+		}
+	}
+	f, err := hostconfig.Read(name)
+	return h, f, err
+}
+
+func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
+	e, err := o.entry()
+	if err != nil {
+		return err
+	}
+	h, f, err := o.read(host)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if o.print {
+		text, err := h.Snippet(o.name, e)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "This belongs into %s:\n", f.Name)
+		_, err = out.Write(text)
+		return err
+	}
+	after, err := h.Connect(f.Data, o.name, e)
+	if err != nil {
+		return o.explain(err, f, host)
+	}
+	if string(after) == string(f.Data) && f.Exists {
+		_, err := fmt.Fprintf(out, "%s is connected already: %s has %q. Nothing is changed.\n", h.Title, f.Name, o.name)
+		return err
+	}
+	if ok, err := o.confirm(cmd, f, after, "Write it?"); !ok {
+		return err
+	}
+	if err := f.Replace(after); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s is written.", f.Name)
+	if f.Exists {
+		fmt.Fprintf(out, " What it was is in %s.", filepath.Base(f.Backup()))
+	}
+	fmt.Fprintf(out, "\n%s\n", h.Reload)
+	if h.Look != "" {
+		fmt.Fprintf(out, "Its servers: %s\n", h.Look)
+	}
+	return nil
+}
+
+func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
+	h, f, err := o.read(host)
+	if err != nil {
+		return err
+	}
+	before, err := f.Before()
+	if err != nil {
+		return err
+	}
+	after, err := h.Disconnect(f.Data, o.name, before)
+	if errors.Is(err, hostconfig.ErrAbsent) {
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is not connected: %s has no server %q. Nothing is changed.\n", h.Title, f.Name, o.name)
+		return err
+	}
+	if err != nil {
+		return o.explain(err, f, host)
+	}
+	if ok, err := o.confirm(cmd, f, after, "Write it?"); !ok {
+		return err
+	}
+	if string(after) == string(before) {
+		err = f.Restore(before)
+	} else {
+		err = f.Replace(after)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "The gateway is removed from %s.\n%s\n", f.Name, h.Reload)
+	return err
+}
+
+// explain adds to an error of an edit the file and what to do.
+func (o *connectOptions) explain(err error, f *hostconfig.File, host string) error {
+	var conflict *hostconfig.Conflict
+	if errors.As(err, &conflict) {
+		return fmt.Errorf("%s: %w; choose another name with --name, or remove it first, for one that connect has added with: gateway disconnect %s --name %s",
+			f.Name, err, host, o.name)
+	}
+	return fmt.Errorf("%s: %w", f.Name, err)
+}
+
+// entry is the entry to add.
+func (o *connectOptions) entry() (hostconfig.Entry, error) {
+	if o.http != "" {
+		u, err := url.Parse(o.http)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return hostconfig.Entry{}, usageError{fmt.Errorf("--http %s: must be the URL of a gateway, such as http://127.0.0.1:8080/mcp", o.http)}
+		}
+		if o.file != "" {
+			return hostconfig.Entry{}, usageError{errors.New("--http and --config both name a gateway; give one of them")}
+		}
+		return hostconfig.Entry{URL: o.http}, nil
+	}
+	_, source, err := o.load()
+	if err != nil {
+		return hostconfig.Entry{}, err
+	}
+	if source.File == "" {
+		return hostconfig.Entry{}, errors.New("there is no gateway.yaml here or in your configuration folder: make one with \"gateway init\", name one with -c FILE, or name a running gateway with --http URL")
+	}
+	file, err := filepath.Abs(source.File)
+	if err != nil {
+		return hostconfig.Entry{}, err
+	}
+	self, err := ownPath()
+	return hostconfig.Stdio(self, file), err
+}
+
+// ownPath is the absolute path of this program, by which it was started: the target of a link may have another name
+// after an upgrade.
+func ownPath() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if started, err := exec.LookPath(os.Args[0]); err == nil {
+		if started, err = filepath.Abs(started); err == nil && sameFile(started, self) {
+			return started, nil
+		}
+	}
+	return self, nil
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// confirm shows a change and asks for permission.
+func (o *connectOptions) confirm(cmd *cobra.Command, f *hostconfig.File, after []byte, question string) (bool, error) {
+	out, in := cmd.OutOrStdout(), cmd.InOrStdin()
+	style := console.StyleOf(out, lookupEnv)
+	head := f.Name
+	if !f.Exists {
+		head += " (new)"
+	}
+	fmt.Fprintln(out, style.Bold(head))
+	if err := console.Diff(out, style, console.Columns(out), string(f.Data), string(after)); err != nil {
+		return false, err
+	}
+	if o.yes {
+		return true, nil
+	}
+	if !console.IsTerminal(in) {
+		return false, errors.New("nothing is written, because this is no terminal on which to ask you: add --yes")
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ok, err := console.NewPrompter(in, out, style).Confirm(ctx, question)
+	if err == nil && !ok {
+		err = errors.New("nothing is written")
+	}
+	return ok, err
+}
+
+// list prints the hosts of this machine and whether the gateway is connected.
+func (o *connectOptions) list(cmd *cobra.Command) error {
+	out := cmd.OutOrStdout()
+	style := console.StyleOf(out, lookupEnv)
+	var rows [][]string
+	for _, h := range hostconfig.Hosts() {
+		name, err := h.File(machine())
+		if err != nil {
+			return err
+		}
+		state := o.state(h, name, style)
+		rows = append(rows, []string{h.Name, state, tilde(name)})
+	}
+	if err := console.Table(out, style, console.Columns(out), []string{"HOST", "GATEWAY", "FILE"}, rows); err != nil {
+		return err
+	}
+	return hint(out, "\nConnect one with: gateway connect HOST\n")
+}
+
+// state says whether a host has the gateway.
+func (o *connectOptions) state(h hostconfig.Host, name string, style console.Style) string {
+	f, err := hostconfig.Read(name)
+	if err != nil {
+		return style.Bad("unreadable")
+	}
+	if !f.Exists {
+		if _, err := os.Stat(filepath.Dir(name)); err == nil && filepath.Dir(name) != machine().Home {
+			return "not connected"
+		}
+		return style.Dim("host not found")
+	}
+	e, found, err := h.Entry(f.Data, o.name)
+	switch {
+	case err != nil:
+		return style.Bad("file has errors")
+	case !found:
+		return "not connected"
+	case e.URL != "":
+		return style.Good("connected by URL")
+	case e.Command != "":
+		return style.Good("connected")
+	}
+	return style.Warn("another server")
+}
+
+// hint writes a next step for a person at a terminal.
+func hint(out io.Writer, text string) error {
+	if !console.IsTerminal(out) {
+		return nil
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+// tilde shortens a path below the home folder.
+func tilde(path string) string {
+	home := machine().Home
+	if rest, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok && home != "" {
+		return "~" + string(filepath.Separator) + rest
+	}
+	return path
+}

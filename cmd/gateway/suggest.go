@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mcpgateway/internal/plaintext"
+)
+
+// didYouMean suggests the known word that a wrong one is near to.
+func didYouMean(word string, known []string) string {
+	if near := plaintext.Nearest(word, known); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}
+
+// verbs are the verbs of a command that its help shows, and their other names.
+func verbs(cmd *cobra.Command) []string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() || c.Name() == "help" {
+			names = append(append(names, c.Name()), c.Aliases...)
+		}
+	}
+	return names
+}
+
+// unknownFlag is the error of a flag that cannot be parsed; for an unknown one it suggests a known one.
+func unknownFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
+		return usageError{err}
+	}
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	name := strings.TrimLeft(unknown.GetSpecifiedName(), "-")
+	near := plaintext.Nearest(name, known)
+	if near == "" {
+		return usageError{err}
+	}
+	return usageError{fmt.Errorf("%w; did you mean --%s?", err, near)}
+}

@@ -1,0 +1,118 @@
+package hostconfig
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the files with the results")
+
+var (
+	stdio = Stdio("/home/ada/bin/gateway", "/home/ada/mcp/gateway.yaml")
+	byURL = Entry{URL: "http://127.0.0.1:8080/mcp"}
+)
+
+// Each file of a host keeps every byte but those of the entry. testdata/connect has the files, and beside each the
+// file with the entry.
+func TestConnect(t *testing.T) {
+	files, err := filepath.Glob("testdata/connect/*.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, ".golden") {
+			continue
+		}
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			name, _, _ := strings.Cut(filepath.Base(file), ".")
+			h, ok := Find(name)
+			if !ok {
+				t.Fatalf("no host %s", name)
+			}
+			before := read(t, file)
+			var golden bytes.Buffer
+			entries := []Entry{stdio}
+			if h.TakesURL() {
+				entries = append(entries, byURL)
+			}
+			for _, e := range entries {
+				golden.Write(checkConnect(t, h, before, e))
+				golden.WriteString("\n--\n")
+			}
+			if *update {
+				if err := os.WriteFile(file+".golden", golden.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want := read(t, file+".golden"); !bytes.Equal(golden.Bytes(), want) {
+				t.Errorf("got\n%s\nwant\n%s", golden.Bytes(), want)
+			}
+		})
+	}
+}
+
+// checkConnect connects and disconnects, and returns the connected file.
+func checkConnect(t *testing.T, h Host, before []byte, e Entry) []byte {
+	t.Helper()
+	after, err := h.Connect(before, "gateway", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if missing := firstMissing(before, after); missing >= 0 && len(bytes.TrimSpace(before)) > 2 {
+		t.Errorf("byte %d of the file is gone: %.40q\nin %s", missing, before[missing:], after)
+	}
+	if again, err := h.Connect(after, "gateway", e); err != nil || !bytes.Equal(again, after) {
+		t.Errorf("the second time: %v\n%s", err, again)
+	}
+	if have, found, err := h.Entry(after, "gateway"); err != nil || !found || !have.equal(e) {
+		t.Errorf("entry %v, %v, %v", have, found, err)
+	}
+	var conflict *Conflict
+	if _, err := h.Connect(after, "gateway", Stdio("/other/gateway", "/x.yaml")); !errors.As(err, &conflict) || conflict.Other != e.String() {
+		t.Errorf("another entry: %v", err)
+	}
+	if restored, err := h.Disconnect(after, "gateway", before); err != nil || !bytes.Equal(restored, before) {
+		t.Errorf("disconnected with the file before: %v\n%s", err, restored)
+	}
+	without, err := h.Disconnect(after, "gateway", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := h.Entry(without, "gateway"); found || err != nil {
+		t.Errorf("disconnected: %v, %v", found, err)
+	}
+	d, err := h.parse(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if servers, _ := d.servers(); len(servers) > 0 && strings.TrimRight(string(without), "\r\n") != strings.TrimRight(string(before), "\r\n") {
+		t.Errorf("disconnected without the file before:\n%s\nwant\n%s", without, before)
+	}
+	return after
+}
+
+// firstMissing returns the first byte of a that is not in b, in order; -1 if all are.
+func firstMissing(a, b []byte) int {
+	for i, c := range a {
+		at := bytes.IndexByte(b, c)
+		if at < 0 {
+			return i
+		}
+		b = b[at+1:]
+	}
+	return -1
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

@@ -1,0 +1,14 @@
+// Package hostconfig knows where hosts (Claude Desktop, editors, agents) keep their lists of MCP servers, and
+// adds the gateway to such a list or removes it.
+//
+// Guarantees:
+//
+//   - An edit changes only the bytes of its entry: comments, order, indentation, trailing commas and line ends of
+//     everything else stay as they are.
+//   - After an edit the file is parsed again and compared with the file before: exactly the intended entry is new or
+//     gone, or the edit is an error.
+//   - Adding an entry that is there already changes nothing.
+//
+// [Host.Connect], [Host.Disconnect] and [Host.Entry] are pure: they work on the content of a file. [File] is for
+// reading and replacing files. The package holds no state.
+package hostconfig

@@ -1,0 +1,177 @@
+package hostconfig
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// Conflict is the error if the name of the entry belongs to another server.
+type Conflict struct {
+	Name  string
+	Other string // the command or URL of the other server, "" if it is not known
+}
+
+// Error implements error.
+func (c *Conflict) Error() string {
+	other := "another server"
+	if c.Other != "" {
+		other = "another server (" + c.Other + ")"
+	}
+	return fmt.Sprintf("%q is %s there", c.Name, other)
+}
+
+// ErrAbsent is the error of [Host.Disconnect] if there is no entry with the name.
+var ErrAbsent = errors.New("there is no such server")
+
+// document is a parsed file of a host.
+type document interface {
+	// servers returns the decoded list of servers, nil if there is none.
+	servers() (map[string]any, error)
+	// whole returns the whole decoded file.
+	whole() map[string]any
+	// add returns the file with an entry that it does not have.
+	add(name string, members []member) ([]byte, error)
+	// remove returns the file without an entry that it has.
+	remove(name string) ([]byte, error)
+}
+
+func (h Host) parse(data []byte) (document, error) {
+	if h.toml {
+		return parseTOML(data, h.Key)
+	}
+	return parseJSON(data, h.Key)
+}
+
+// Entry returns the gateway under a name in a file, and whether there is any server of that name. The entry is
+// the zero Entry if the server is not a gateway.
+func (h Host) Entry(data []byte, name string) (Entry, bool, error) {
+	d, err := h.parse(data)
+	if err != nil {
+		return Entry{}, false, err
+	}
+	servers, err := d.servers()
+	if err != nil {
+		return Entry{}, false, err
+	}
+	value, found := servers[name]
+	if e, ok := entryOf(value); ok {
+		return e, found, nil
+	}
+	return Entry{}, found, nil
+}
+
+// Connect returns a file of the host with the entry added under a name. A file without content is valid. If the
+// entry is there already, Connect returns data. The error is a *[Conflict] if the name belongs to another server.
+func (h Host) Connect(data []byte, name string, e Entry) ([]byte, error) {
+	if e.URL != "" && h.url == "" {
+		return nil, fmt.Errorf("the file of %s takes only commands, and no URL", h.Title)
+	}
+	d, err := h.parse(data)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := d.servers()
+	if err != nil {
+		return nil, err
+	}
+	if old, found := servers[name]; found {
+		have, ok := entryOf(old)
+		switch {
+		case !ok:
+			return nil, &Conflict{Name: name, Other: describe(old)}
+		case !have.equal(e):
+			return nil, &Conflict{Name: name, Other: have.String()}
+		}
+		return data, nil
+	}
+	after, err := d.add(name, h.members(e))
+	if err != nil {
+		return nil, err
+	}
+	return after, h.verify(d, after, name, h.decoded(e))
+}
+
+// Disconnect returns a file of the host without the entry that [Host.Connect] has added under a name, however it was
+// extended since. The error is ErrAbsent if there is no entry, and a *[Conflict] if the name belongs to another
+// server.
+//
+// before is the file before Connect, nil if it is not known. If only Connect has changed the file since, the
+// result is before.
+func (h Host) Disconnect(data []byte, name string, before []byte) ([]byte, error) {
+	d, err := h.parse(data)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := d.servers()
+	if err != nil {
+		return nil, err
+	}
+	old, found := servers[name]
+	if !found {
+		return nil, ErrAbsent
+	}
+	e, ok := entryOf(old)
+	if !ok {
+		return nil, &Conflict{Name: name, Other: describe(old)}
+	}
+	if before != nil {
+		if again, err := h.Connect(before, name, e); err == nil && string(again) == string(data) && len(again) != len(before) {
+			return before, nil
+		}
+	}
+	after, err := d.remove(name)
+	if err != nil {
+		return nil, err
+	}
+	return after, h.verify(d, after, name, nil)
+}
+
+// Snippet is a file of the host that has nothing but the entry.
+func (h Host) Snippet(name string, e Entry) ([]byte, error) { return h.Connect(nil, name, e) }
+
+// verify reports an error unless the servers of after are those of before with the entry under name replaced by
+// entry, or removed if entry is nil, and everything else is as before.
+func (h Host) verify(before document, after []byte, name string, entry map[string]any) error {
+	d, err := h.parse(after)
+	if err == nil {
+		want := before.whole()
+		if want = cloned(want); want[h.Key] == nil {
+			want[h.Key] = map[string]any{}
+		}
+		servers := cloned(want[h.Key].(map[string]any))
+		want[h.Key] = servers
+		delete(servers, name)
+		if entry != nil {
+			servers[name] = entry
+		}
+		got := d.whole()
+		if len(servers) == 0 && got[h.Key] == nil { // in TOML the last table takes the list with it
+			delete(want, h.Key)
+		}
+		if reflect.DeepEqual(got, want) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the file has a form that cannot be edited safely; change %s by hand", h.Key)
+}
+
+func cloned(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m)+1)
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// describe names a server for people: its command, or its URL without what may be secret in it.
+func describe(value any) string {
+	m, _ := value.(map[string]any)
+	for _, key := range urlKeys {
+		if u, ok := m[key].(string); ok {
+			return plainURL(u)
+		}
+	}
+	command, _ := m["command"].(string)
+	return command
+}

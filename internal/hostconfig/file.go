@@ -1,0 +1,136 @@
+package hostconfig
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// maxFile bounds the size of a file that is read. Claude Code keeps the history of projects in its file.
+const maxFile = 64 << 20
+
+// backupSuffix is the end of the name of a backup, beside the file.
+const backupSuffix = ".before-gateway"
+
+// File is a file of a host as it was read.
+type File struct {
+	Name   string // as the host names it
+	Data   []byte
+	Exists bool
+	target string // what Name links to
+	mode   fs.FileMode
+}
+
+// Read reads a file of a host. A file that does not exist is no error.
+func Read(name string) (*File, error) {
+	f := &File{Name: name, target: target(name), mode: 0o600}
+	info, err := os.Stat(f.target)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return f, nil
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: is no regular file", name)
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("%s: is larger than 64 MB", name)
+	}
+	f.Exists, f.mode = true, info.Mode().Perm()
+	f.Data, err = os.ReadFile(f.target)
+	return f, err
+}
+
+// target follows links, also one to a file that does not exist yet.
+func target(name string) string {
+	for range 16 {
+		next, err := os.Readlink(name)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(next) {
+			next = filepath.Join(filepath.Dir(name), next)
+		}
+		name = next
+	}
+	return name
+}
+
+// Backup is the path of the backup, and of Before.
+func (f *File) Backup() string { return f.Name + backupSuffix }
+
+// Before returns the file before the last [File.Replace], empty if that created it.
+func (f *File) Before() ([]byte, error) {
+	data, err := os.ReadFile(f.Backup())
+	if errors.Is(err, fs.ErrNotExist) {
+		return []byte{}, nil
+	}
+	return data, err
+}
+
+// Replace replaces the file as a whole by other data, and keeps a backup of what it was. The file keeps its
+// permissions; a new one and its folder are readable for this user only. It is an error if the file has changed
+// since it was read.
+func (f *File) Replace(data []byte) error {
+	if err := f.unchanged(); err != nil {
+		return err
+	}
+	if f.Exists {
+		if err := writeFile(f.Backup(), f.Data, f.mode); err != nil {
+			return fmt.Errorf("no backup can be written, so nothing is changed: %w", err)
+		}
+	} else if err := os.MkdirAll(filepath.Dir(f.target), 0o700); err != nil {
+		return err
+	}
+	return writeFile(f.target, data, f.mode)
+}
+
+// Restore replaces the file by what it was before the last Replace, as Before returned it, and removes the backup. A
+// file that Replace created is removed.
+func (f *File) Restore(before []byte) error {
+	if err := f.unchanged(); err != nil {
+		return err
+	}
+	_, err := os.Lstat(f.Backup())
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.Remove(f.target)
+	}
+	if err != nil {
+		return err
+	}
+	if err := writeFile(f.target, before, f.mode); err != nil {
+		return err
+	}
+	return os.Remove(f.Backup())
+}
+
+// unchanged returns an error if the file is not as it was read: the host may have written it.
+func (f *File) unchanged() error {
+	now, err := os.ReadFile(f.target)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if (err == nil) != f.Exists || !bytes.Equal(now, f.Data) {
+		return fmt.Errorf("%s has changed in the meantime: run the command again", f.Name)
+	}
+	return nil
+}
+
+// writeFile writes a file as a whole: a reader never sees half of it.
+func writeFile(name string, data []byte, mode fs.FileMode) error {
+	tmp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(data)
+	err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return nil
+}

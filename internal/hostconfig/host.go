@@ -1,0 +1,176 @@
+package hostconfig
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+)
+
+// Host is a program with a list of MCP servers in a file.
+type Host struct {
+	Name  string // on the command line, such as claude-code
+	Title string // for people, such as Claude Code
+	// Key is the member of the file that holds the servers.
+	Key string
+	// Reload says how the host notices a change of its file, in one sentence.
+	Reload string
+	// Look says where the host shows its servers, "" if Reload says it.
+	Look string
+
+	toml     bool
+	url      string // the member for a URL, "" if the host takes only commands
+	typed    bool   // a member type says stdio or http
+	typedURL bool   // a member type says http, and there is none for commands
+	emptyEnv bool   // an entry with a command has an empty env
+	file     func(Machine) string
+}
+
+// Machine is the part of a machine that decides where hosts keep their files.
+type Machine struct {
+	OS   string // as runtime.GOOS
+	Home string // the home folder of the user
+	Env  func(string) string
+}
+
+// errNoHome is the error for a user without a home folder.
+var errNoHome = errors.New("your home folder is not known: set HOME, or name the host's file with --file")
+
+// hosts are all hosts in the order in which they are listed.
+var hosts = []Host{
+	{
+		Name: "claude-desktop", Title: "Claude Desktop", Key: "mcpServers",
+		Reload: "Quit Claude Desktop completely and start it again.",
+		file:   func(m Machine) string { return m.appData("Claude", "claude_desktop_config.json") },
+	},
+	{
+		Name: "claude-code", Title: "Claude Code", Key: "mcpServers", url: "url", typed: true,
+		Reload: "Start a new session of Claude Code.", Look: "/mcp in it, or: claude mcp list",
+		file: func(m Machine) string {
+			return filepath.Join(m.or("CLAUDE_CONFIG_DIR", m.Home), ".claude.json")
+		},
+	},
+	{
+		Name: "cursor", Title: "Cursor", Key: "mcpServers", url: "url",
+		Reload: "Cursor reads the file at once.", Look: "Settings, MCP: switch the server on there",
+		file: func(m Machine) string { return filepath.Join(m.Home, ".cursor", "mcp.json") },
+	},
+	{
+		Name: "vscode", Title: "VS Code", Key: "servers", url: "url", typed: true,
+		Reload: "VS Code reads the file at once.", Look: "the command MCP: List Servers: start the gateway there",
+		file: func(m Machine) string {
+			if portable := m.Env("VSCODE_PORTABLE"); portable != "" {
+				return filepath.Join(portable, "user-data", "User", "mcp.json")
+			}
+			return m.appData("Code", "User", "mcp.json")
+		},
+	},
+	{
+		Name: "windsurf", Title: "Windsurf", Key: "mcpServers", url: "serverUrl",
+		Reload: "Press refresh in Windsurf's panel for MCP servers.",
+		file:   func(m Machine) string { return filepath.Join(m.Home, ".codeium", "windsurf", "mcp_config.json") },
+	},
+	{
+		Name: "zed", Title: "Zed", Key: "context_servers", url: "url", emptyEnv: true,
+		Reload: "Zed reads the file at once.", Look: "the settings of the agent panel",
+		file: func(m Machine) string {
+			switch m.OS {
+			case "windows":
+				return m.appData("Zed", "settings.json")
+			case "darwin":
+				return filepath.Join(m.Home, ".config", "zed", "settings.json")
+			}
+			return filepath.Join(m.or("FLATPAK_XDG_CONFIG_HOME", m.configHome()), "zed", "settings.json")
+		},
+	},
+	{
+		Name: "codex", Title: "Codex", Key: "mcp_servers", toml: true, url: "url",
+		Reload: "Start Codex again.", Look: "codex mcp list",
+		file: func(m Machine) string {
+			return filepath.Join(m.or("CODEX_HOME", filepath.Join(m.Home, ".codex")), "config.toml")
+		},
+	},
+	{
+		Name: "gemini", Title: "Gemini CLI", Key: "mcpServers", url: "url", typedURL: true,
+		Reload: "Start Gemini CLI again.", Look: "gemini mcp list",
+		file: func(m Machine) string {
+			return filepath.Join(m.or("GEMINI_CLI_HOME", m.Home), ".gemini", "settings.json")
+		},
+	},
+}
+
+// aliases are other names under which people know a host.
+var aliases = map[string]string{
+	"claude": "claude-code", "desktop": "claude-desktop", "code": "vscode", "vs-code": "vscode", "gemini-cli": "gemini", "codex-cli": "codex",
+}
+
+// Hosts returns all hosts.
+func Hosts() []Host { return append([]Host(nil), hosts...) }
+
+// Names returns the names of all hosts.
+func Names() []string {
+	names := make([]string, len(hosts))
+	for i, h := range hosts {
+		names[i] = h.Name
+	}
+	return names
+}
+
+// Find returns the host with a name. Case does not matter.
+func Find(name string) (Host, bool) {
+	name = strings.ToLower(name)
+	if full, ok := aliases[name]; ok {
+		name = full
+	}
+	for _, h := range hosts {
+		if h.Name == name {
+			return h, true
+		}
+	}
+	return Host{}, false
+}
+
+// TakesURL reports whether the host's file can name a server by its URL.
+func (h Host) TakesURL() bool { return h.url != "" }
+
+// Extension is the extension of the host's file: json or toml.
+func (h Host) Extension() string {
+	if h.toml {
+		return "toml"
+	}
+	return "json"
+}
+
+// File is the path at which the host looks for the servers of the user.
+func (h Host) File(m Machine) (string, error) {
+	if m.Home == "" {
+		return "", errNoHome
+	}
+	return h.file(m), nil
+}
+
+func (m Machine) or(variable, otherwise string) string {
+	if v := m.Env(variable); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// configHome is the folder of configurations of the XDG base directory specification.
+func (m Machine) configHome() string {
+	if v := m.Env("XDG_CONFIG_HOME"); filepath.IsAbs(v) { // a relative path is invalid
+		return v
+	}
+	return filepath.Join(m.Home, ".config")
+}
+
+// appData is a path below the folder in which desktop programs keep their data.
+func (m Machine) appData(path ...string) string {
+	folder := m.configHome()
+	switch m.OS {
+	case "darwin":
+		folder = filepath.Join(m.Home, "Library", "Application Support")
+	case "windows":
+		folder = m.or("APPDATA", filepath.Join(m.Home, "AppData", "Roaming"))
+	}
+	return filepath.Join(append([]string{folder}, path...)...)
+}

@@ -1,0 +1,160 @@
+package hostconfig
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// tomlDocument is a TOML file.
+type tomlDocument struct {
+	data    []byte
+	decoded map[string]any
+	key     string
+}
+
+func parseTOML(data []byte, key string) (document, error) {
+	d := &tomlDocument{data: data, key: key, decoded: make(map[string]any)}
+	if err := toml.Unmarshal(data, &d.decoded); err != nil {
+		var at *toml.DecodeError
+		if errors.As(err, &at) {
+			line, column := at.Position()
+			return nil, fmt.Errorf("it is no TOML: line %d, column %d: %s", line, column, strings.TrimPrefix(at.Error(), "toml: "))
+		}
+		return nil, fmt.Errorf("it is no TOML: %w", err)
+	}
+	return d, nil
+}
+
+func (d *tomlDocument) whole() map[string]any { return d.decoded }
+
+func (d *tomlDocument) servers() (map[string]any, error) {
+	list, found := d.decoded[d.key]
+	if !found {
+		return nil, nil
+	}
+	servers, ok := list.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s must be a table, [%s.NAME]", d.key, d.key)
+	}
+	return servers, nil
+}
+
+var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+func quoteKey(name string) string {
+	if bareKey.MatchString(name) {
+		return name
+	}
+	return quoteTOML(name)
+}
+
+// quoteTOML is a basic string of TOML, which escapes as JSON does, except for the delete character.
+func quoteTOML(s string) string { return strings.ReplaceAll(quoteJSON(s), "\x7f", `\u007f`) }
+
+// add appends a table. No table can be appended to a list that is an inline table; the caller notices that when
+// it parses the result.
+func (d *tomlDocument) add(name string, members []member) ([]byte, error) {
+	eol := "\n"
+	if bytes.Contains(d.data, []byte("\r\n")) {
+		eol = "\r\n"
+	}
+	var b strings.Builder
+	b.Write(d.data)
+	if text := bytes.TrimRight(d.data, " \t"); len(text) > 0 {
+		if text[len(text)-1] != '\n' {
+			b.WriteString(eol)
+		}
+		b.WriteString(eol)
+	}
+	b.WriteString("[" + d.key + "." + quoteKey(name) + "]" + eol)
+	for _, m := range members {
+		switch v := m.value.(type) {
+		case string:
+			b.WriteString(m.key + " = " + quoteTOML(v) + eol)
+		case []string:
+			quoted := make([]string, len(v))
+			for i, s := range v {
+				quoted[i] = quoteTOML(s)
+			}
+			b.WriteString(m.key + " = [" + strings.Join(quoted, ", ") + "]" + eol)
+		}
+	}
+	return []byte(b.String()), nil
+}
+
+// remove removes the tables of an entry: each from its header to its last key. Comments that follow belong to the
+// next table, and stay.
+func (d *tomlDocument) remove(name string) ([]byte, error) {
+	starts, own, err := d.expressions(name)
+	if err != nil {
+		return nil, err
+	}
+	edits := edits{}
+	for i := 0; i < len(starts); i++ {
+		if !own[i] {
+			continue
+		}
+		from := bytes.LastIndexByte(d.data[:starts[i]], '\n') + 1
+		for i+1 < len(starts) && own[i+1] {
+			i++
+		}
+		to := len(d.data)
+		if i+1 < len(starts) {
+			to = bytes.LastIndexByte(d.data[:starts[i+1]], '\n') + 1
+		}
+		// The blank line before the table goes with it, and one after it stays.
+		to = from + len(bytes.TrimRight(d.data[from:to], " \t\r\n"))
+		if n := bytes.IndexByte(d.data[to:], '\n'); n >= 0 {
+			to += n + 1
+		} else {
+			to = len(d.data)
+		}
+		if before := bytes.TrimSuffix(d.data[:from], []byte("\r\n")); len(before) < from && bytes.HasSuffix(before, []byte("\n")) {
+			from = len(before)
+		} else if before := bytes.TrimSuffix(d.data[:from], []byte("\n")); len(before) < from && bytes.HasSuffix(before, []byte("\n")) {
+			from = len(before)
+		}
+		edits.replace(from, to, "")
+	}
+	return edits.apply(d.data), nil
+}
+
+// expressions returns the offset at which each expression of the file begins (a key, a header of a table or a
+// comment), and whether it belongs to an entry.
+func (d *tomlDocument) expressions(name string) (starts []int, own []bool, err error) {
+	p := unstable.Parser{KeepComments: true}
+	p.Reset(d.data)
+	within := false
+	for p.NextExpression() {
+		e := p.Expression()
+		switch e.Kind {
+		case unstable.Comment:
+			if _, alone := lineIndent(d.data, int(e.Raw.Offset)); alone {
+				starts, own = append(starts, int(e.Raw.Offset)), append(own, false)
+			}
+		case unstable.Table, unstable.ArrayTable:
+			var path []string
+			keys := e.Key()
+			start := -1
+			for keys.Next() {
+				if start < 0 {
+					start = bytes.LastIndexByte(d.data[:keys.Node().Raw.Offset], '\n') + 1
+				}
+				path = append(path, string(keys.Node().Data))
+			}
+			within = len(path) >= 2 && path[0] == d.key && path[1] == name
+			starts, own = append(starts, start), append(own, within)
+		case unstable.KeyValue:
+			keys := e.Key()
+			keys.Next()
+			starts, own = append(starts, int(keys.Node().Raw.Offset)), append(own, within)
+		}
+	}
+	return starts, own, p.Error()
+}
