@@ -41,7 +41,7 @@ var mayImport = map[string]struct {
 	"bridge":     {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
 	"router":     {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel", "bridge", "consent", "fairshare", "ratelog"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
 
-	"frontend":         {[]string{"wire", "call", "gzipped", "bridge", "origin", "ratelog", "fairshare", "frontend/park", "frontend/session", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},
+	"frontend":         {[]string{"wire", "call", "gzipped", "bridge", "origin", "ratelog", "requestid", "fairshare", "frontend/park", "frontend/session", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},
 	"frontend/park":    {[]string{"wire", "call", "bridge", "consent", "fairshare", "ratelog"}, "a parked call is continued without regard to who carries its requests"},
 	"frontend/session": {[]string{"wire", "call", "fairshare", "frontend/stream"}, "a session is state of a client, without regard to how its messages travel"},
 	"frontend/stream":  {[]string{"wire", "fairshare"}, "a stream carries messages without regard to who sends them"},
@@ -56,6 +56,7 @@ var mayImport = map[string]struct {
 	"origin":      {nil, "the sender of a request is judged by its headers and address alone"},
 	"fairshare":   {nil, "a budget does not depend on what it counts"},
 	"latest":      {[]string{"wire", "call"}, "the latest credentials of a principal depend neither on how they were proved nor on what they are for"},
+	"requestid":   {nil, "an id is made and checked without regard to the request"},
 	"ratelog":     {nil, "a rate limit does not depend on what is logged"},
 	"oauthmeta":   {[]string{"wire"}, "metadata is parsed without a network: callers fetch documents, each with its own checks"},
 	"ttlcache":    {nil, "a cache knows nothing of its entries"},

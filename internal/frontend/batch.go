@@ -9,6 +9,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/frontend/session"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/wire"
 )
 
@@ -56,8 +57,8 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, principal *call.Pr
 		return
 	}
 	p.sess = sess
-	answers, requests := answerBatch(sess, parts, s.options.Limits.JSON, func(m *wire.Message) *exchange {
-		return s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, principal, m).sentFrom(r.RemoteAddr)
+	answers, requests := answerBatch(sess, senderOf(p.w, r, principal), parts, s.options.Limits.JSON, func(from sender, m *wire.Message) *exchange {
+		return s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, from, m)
 	})
 	switch {
 	case len(answers) > 0:
@@ -70,26 +71,28 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, principal *call.Pr
 }
 
 // answerBatch handles the messages of a batch. It returns the answers to its requests,
-// in their order, and the number of requests.
-func answerBatch(sess *session.Session, parts []wire.Raw, limits wire.Limits, newCall func(*wire.Message) *exchange) (answers [][]byte, requests int) {
+// in their order, and the number of requests. Each message has a request id of its own.
+func answerBatch(sess *session.Session, from sender, parts []wire.Raw, limits wire.Limits, newCall func(sender, *wire.Message) *exchange) (answers [][]byte, requests int) {
 	answers = make([][]byte, len(parts))
 	running := make(map[int]*exchange) // by the index of the message
 	for i, part := range parts {
 		m, err := wire.Parse(part, limits)
+		own := from
+		own.request = requestid.Part(from.request, i+1)
 		switch {
 		case err != nil:
 			invalid := err.(*wire.Error)
 			if sess.FailAsk(responseIn(part), invalid) {
 				m.ID = wire.ID{} // as in serveBody
 			}
-			answers[i] = errorResponse(m.ID, invalid)
+			answers[i] = errorResponse(m.ID, own.request, invalid)
 		case !m.IsRequest():
 			sess.Receive(&m)
 		default:
-			x := newCall(&m)
+			x := newCall(own, &m)
 			if err := x.begin(); err != nil {
 				x.Cancel(nil)
-				answers[i] = errorResponse(m.ID, invalidRequest(err))
+				answers[i] = errorResponse(m.ID, own.request, invalidRequest(err))
 				continue
 			}
 			running[i] = x
@@ -115,8 +118,8 @@ func (x *exchange) answerAlone(by func() answer) (msg []byte) {
 	defer x.end()
 	defer func() {
 		if p := recover(); p != nil {
-			x.s.logPanic(p)
-			msg = errorResponse(x.id, errInternal)
+			x.s.logPanic(p, x.call.ID)
+			msg = errorResponse(x.id, x.call.ID, errInternal)
 		}
 	}()
 	a := by()
@@ -126,7 +129,8 @@ func (x *exchange) answerAlone(by func() answer) (msg []byte) {
 	return x.message(a)
 }
 
-func errorResponse(id wire.ID, e *wire.Error) []byte {
-	m := wire.Message{ID: id, Error: e}
+// errorResponse returns the response with an error of the gateway.
+func errorResponse(id wire.ID, request string, e *wire.Error) []byte {
+	m := wire.Message{ID: id, Error: withRequestID(e, request)}
 	return m.Append(nil)
 }

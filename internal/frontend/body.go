@@ -65,6 +65,11 @@ func (buf *buffer) grow(to int) {
 	buf.b, buf.step = next, step
 }
 
+// isBusy reports whether a budget is used up, by one client or by all.
+func (f *refusal) isBusy() bool {
+	return f.status == http.StatusTooManyRequests || f.status == http.StatusServiceUnavailable && f.reason != errStopped.Error()
+}
+
 // refusal is the answer to a request that is refused with an HTTP status.
 type refusal struct {
 	status int

@@ -5,6 +5,7 @@ import (
 	"net/textproto"
 	"strings"
 
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/wire"
 )
 
@@ -21,7 +22,7 @@ func (s *settings) allowCORS(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", wire.HeaderSession+", "+wire.HeaderVersion+", Retry-After, WWW-Authenticate")
+	h.Set("Access-Control-Expose-Headers", wire.HeaderSession+", "+wire.HeaderVersion+", Retry-After, WWW-Authenticate, "+requestid.Header)
 	return true
 }
 
@@ -29,7 +30,7 @@ func (s *settings) allowCORS(w http.ResponseWriter, r *http.Request) bool {
 // mirror the parameters of a tool.
 var corsHeaders = []string{
 	"Accept", "Authorization", "Content-Type", "X-Api-Key", "Traceparent", "Tracestate", "Baggage",
-	wire.HeaderSession, wire.HeaderVersion, wire.HeaderMethod, wire.HeaderName, wire.HeaderLastEvent,
+	wire.HeaderSession, wire.HeaderVersion, wire.HeaderMethod, wire.HeaderName, wire.HeaderLastEvent, requestid.Header,
 }
 
 // preflight answers a preflight request of a browser.

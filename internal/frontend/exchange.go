@@ -2,7 +2,6 @@ package frontend
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"net/http"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/frontend/park"
 	"mcpgateway/internal/frontend/session"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/wire"
 )
 
@@ -55,22 +55,33 @@ type exchange struct {
 	notifyEnded atomic.Bool     // only the answer may still go to the client
 }
 
+// sender is the sender of one request.
+type sender struct {
+	principal *call.Principal
+	remote    string // the address, "" on stdio
+	request   string // the request id
+}
+
+// senderOf returns the sender of an HTTP request.
+func senderOf(w http.ResponseWriter, r *http.Request, principal *call.Principal) sender {
+	return sender{principal, r.RemoteAddr, requestid.Of(w)}
+}
+
 // newExchange prepares a call. The caller registers it with begin, runs it, calls end,
 // and then Cancel.
-func (s *Server) newExchange(parent context.Context, out sink, id wire.ID) *exchange {
+func (s *Server) newExchange(parent context.Context, out sink, from sender, id wire.ID) *exchange {
 	x := &exchange{s: s, id: id, sink: out}
 	x.scope.Begin(parent)
 	x.ctx = &x.scope
-	x.call.ID = rand.Text()
+	x.call.ID, x.call.Remote, x.call.Principal = from.request, from.remote, from.principal
 	x.call.Back = x
 	return x
 }
 
-// sentFrom sets the address of the client, and the share that the call counts for.
-func (x *exchange) sentFrom(remote string) *exchange {
-	x.call.Remote = remote
-	x.call.ShareKey = x.s.callShare(remote, x.call.Principal, x.call.Client)
-	return x
+// setClient sets the client, and the share that the call counts for.
+func (x *exchange) setClient(client *call.Client) {
+	x.call.Client = client
+	x.call.ShareKey = x.s.callShare(x.call.Remote, x.call.Principal, client)
 }
 
 // Cancel ends the call's context.
@@ -129,7 +140,7 @@ func (x *exchange) handle() (call.Result, error) {
 func (s *Server) handle(ctx context.Context, c *call.Call) (res call.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.logPanic(p)
+			s.logPanic(p, c.ID)
 			res, err = call.Result{}, errInternal
 		}
 	}()
@@ -186,6 +197,7 @@ func (x *exchange) response(a answer) response {
 		if extra = a.err.Extra; modern {
 			a.err = modernError(a.err)
 		}
+		a.err = withRequestID(a.err, x.call.ID)
 		b = a.err.Append(append(b, `,"error":`...))
 		r.cut = len(b)
 	case modern:

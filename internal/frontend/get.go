@@ -84,7 +84,7 @@ func (s *Server) attachGet(sess *session.Session, st *stream.Stream, connect fun
 // events of the stream, which ends its attempts (WHATWG HTML, "Server-sent events").
 func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, principal *call.Principal, err error) {
 	refuseID := func(status int) {
-		s.countRefusedID("event id refused", r, principal, status, err)
+		s.countRefusedID("event id refused", w, r, principal, status, err)
 		s.answerRefused(w, &refusal{status: status, reason: err.Error()})
 	}
 	switch {

@@ -5,11 +5,13 @@ import (
 	"net/http"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/wire"
 )
 
 // ServeHTTP serves the MCP endpoint.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	requestid.Set(w, r)
 	defer s.recoverPanic(w)
 	timed := setBodyDeadline(w, r)
 	principal := s.admit(w, r)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
@@ -22,7 +23,7 @@ func (s *Server) initialize(p *postResponse, r *http.Request, principal *call.Pr
 		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, err)
 		return true
 	}
-	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, principal, m)
+	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, senderOf(p.w, r, principal), m)
 	defer x.Cancel(nil)
 	a, sess := x.openSession(false, true, p.reserved.share)
 	switch {
@@ -56,8 +57,8 @@ func (s *Server) refuseNewSession(w http.ResponseWriter, r *http.Request, id wir
 	if why == errSessionShare {
 		status = http.StatusTooManyRequests
 	}
-	s.ratelog.Warn("sessions are refused for now: "+why.Message, zap.String("remote", r.RemoteAddr), zap.Int("max_sessions", s.options.Limits.MaxSessions))
-	s.refuseBusy(w, r, id, status, why.Message)
+	s.countRefused(zapcore.WarnLevel, "sessions are refused for now: "+why.Message, w, r, status, reasonOf(status, 0), zap.Int("max_sessions", s.options.Limits.MaxSessions))
+	s.answerRefused(w, &refusal{status, why.Message, id})
 }
 
 // newLegacyClient returns the client that an initialize request describes. Its revision

@@ -33,7 +33,7 @@ func (s *Server) serveLegacy(p *postResponse, r *http.Request, principal *call.P
 		if sess != nil {
 			ctx = context.WithoutCancel(ctx)
 		}
-		x := s.legacyCall(ctx, p, sess, client, principal, m).sentFrom(r.RemoteAddr)
+		x := s.legacyCall(ctx, p, sess, client, senderOf(p.w, r, principal), m)
 		defer x.Cancel(nil)
 		if sess == nil { // the client could not fetch the answer later
 			p.onLost = func() { x.Cancel(errClientGone) }
@@ -96,7 +96,7 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, principal *
 // refuseUnknownSession refuses a request whose session cannot be used, and logs the
 // reason.
 func (s *Server) refuseUnknownSession(w http.ResponseWriter, r *http.Request, id wire.ID, principal *call.Principal, reason error) {
-	s.countRefusedID("session id refused", r, principal, http.StatusNotFound, reason)
+	s.countRefusedID("session id refused", w, r, principal, http.StatusNotFound, reason)
 	s.answerRejected(w, id, http.StatusNotFound, errNoSession)
 }
 
@@ -104,11 +104,11 @@ func (s *Server) refuseUnknownSession(w http.ResponseWriter, r *http.Request, id
 // over HTTP parent must not end with the connection, because that is not a
 // cancellation. Without a session it must, because the client could not fetch the
 // answer later.
-func (s *Server) legacyCall(parent context.Context, out sink, sess *session.Session, client *call.Client, principal *call.Principal, m *wire.Message) *exchange {
-	x := s.newExchange(parent, out, m.ID)
+func (s *Server) legacyCall(parent context.Context, out sink, sess *session.Session, client *call.Client, from sender, m *wire.Message) *exchange {
+	x := s.newExchange(parent, out, from, m.ID)
 	x.sess = sess
 	x.call.Method, x.call.Params = m.Method, m.Params
-	x.call.Principal, x.call.Client = principal, client
+	x.setClient(client)
 	// A server that needs a level should not send debug messages to a client that set none.
 	if x.call.LogLevel = sess.LogLevel(); x.call.LogLevel == wire.LevelNone {
 		x.call.LogLevel = wire.LevelInfo

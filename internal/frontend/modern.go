@@ -1,8 +1,8 @@
 package frontend
 
 import (
-	"cmp"
 	"context"
+	"crypto/rand"
 	"net/http"
 
 	"mcpgateway/internal/call"
@@ -31,7 +31,7 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, principal *call.P
 		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, err)
 		return true
 	}
-	x := s.modernCall(r.Context(), p, principal, s.modernClientKey(r, principal, meta.info.Raw()), m, meta).sentFrom(r.RemoteAddr)
+	x := s.modernCall(r.Context(), p, senderOf(p.w, r, principal), s.modernClientKey(r, principal, meta.info.Raw()), m, meta)
 	x.reserved = &p.reserved
 	defer x.Cancel(nil)
 	p.onLost = func() { x.Cancel(errClientGone) }
@@ -54,10 +54,13 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, principal *call.P
 // modernCall returns the call of a modern request, over any transport. Its params are
 // still those that the client has sent. key is the Key of the client, or "" for a client
 // that makes only this request.
-func (s *Server) modernCall(parent context.Context, out sink, principal *call.Principal, key string, m *wire.Message, meta *requestMeta) *exchange {
-	x := s.newExchange(parent, out, m.ID)
+func (s *Server) modernCall(parent context.Context, out sink, from sender, key string, m *wire.Message, meta *requestMeta) *exchange {
+	x := s.newExchange(parent, out, from, m.ID)
 	x.call.Method, x.call.Params = m.Method, m.Params
-	x.call.Principal, x.call.Client = principal, modernClient(cmp.Or(key, x.call.ID), meta)
+	if key == "" {
+		key = rand.Text()
+	}
+	x.setClient(modernClient(key, meta))
 	x.call.LogLevel = levelOf(meta.level)
 	x.call.TakesRounds = true
 	return x

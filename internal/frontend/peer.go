@@ -64,9 +64,10 @@ func (s *Server) newPeer(ctx context.Context, principal *call.Principal, st *str
 // send the next message without waiting. If the message is not accepted, receive
 // returns the error, and the id of the request if it has one. A running request takes
 // over what h holds.
-func (p *peer) receive(data []byte, h *reservation) (wire.ID, *wire.Error) {
+func (p *peer) receive(data []byte, request string, h *reservation) (wire.ID, *wire.Error) {
+	from := sender{p.principal, p.remote, request}
 	if isArray(data) {
-		return wire.ID{}, p.receiveBatch(data, h)
+		return wire.ID{}, p.receiveBatch(data, from, h)
 	}
 	m, err := wire.Parse(data, p.s.options.Limits.JSON)
 	if err != nil {
@@ -77,7 +78,7 @@ func (p *peer) receive(data []byte, h *reservation) (wire.ID, *wire.Error) {
 		return m.ID, invalid
 	}
 	if m.IsRequest() {
-		return m.ID, p.receiveRequest(&m, h)
+		return m.ID, p.receiveRequest(&m, from, h)
 	}
 	sess := p.session()
 	sess.Receive(&m)
@@ -95,23 +96,23 @@ func (p *peer) session() *session.Session {
 
 // receiveRequest handles a request. Its metadata determine the era if the peer serves
 // modern requests, otherwise the era is legacy.
-func (p *peer) receiveRequest(m *wire.Message, h *reservation) *wire.Error {
+func (p *peer) receiveRequest(m *wire.Message, from sender, h *reservation) *wire.Error {
 	meta := readMeta(m)
 	sess := p.session()
 	switch {
 	case beginsSession(m, &meta):
-		return p.initialize(m)
+		return p.initialize(m, from)
 	case p.servesModern && meta.isModern():
-		return p.modernRequest(m, &meta, h)
+		return p.modernRequest(m, &meta, from, h)
 	case sess == nil && m.Method == wire.MethodPing: // allowed before initialize
-		x := p.s.legacyCall(p.ctx, p.stream, nil, &call.Client{Key: p.id, Sessionless: true, Revision: wire.LatestLegacy}, p.principal, m)
+		x := p.s.legacyCall(p.ctx, p.stream, nil, &call.Client{Key: p.id, Sessionless: true, Revision: wire.LatestLegacy}, from, m)
 		return p.startRequest(x, x.answerLegacy, h)
 	case sess == nil && p.servesModern:
 		return errNoRevision
 	case sess == nil:
 		return errNotInitialized
 	}
-	x := p.s.legacyCall(p.ctx, p.stream, sess, sess.Client, p.principal, m).sentFrom(p.remote)
+	x := p.s.legacyCall(p.ctx, p.stream, sess, sess.Client, from, m)
 	if err := x.begin(); err != nil {
 		x.Cancel(nil)
 		return invalidRequest(err)
@@ -186,7 +187,7 @@ func (p *peer) requestDone() {
 
 // initialize opens the session. Unlike other requests it is answered before receive
 // returns.
-func (p *peer) initialize(m *wire.Message) *wire.Error {
+func (p *peer) initialize(m *wire.Message, from sender) *wire.Error {
 	if p.session() != nil {
 		return errInitialized
 	}
@@ -197,7 +198,7 @@ func (p *peer) initialize(m *wire.Message) *wire.Error {
 	if p.servesModern {
 		client.Key = p.id // requests of both eras belong to one client
 	}
-	x := p.s.legacyCall(p.ctx, p.stream, nil, client, p.principal, m)
+	x := p.s.legacyCall(p.ctx, p.stream, nil, client, from, m)
 	defer x.Cancel(nil)
 	a, sess := x.openSession(true, !p.hasSlot, 0)
 	if sess != nil {
@@ -233,7 +234,7 @@ func (p *peer) setSession(sess *session.Session) *wire.Error {
 
 // receiveBatch handles an array of messages, which only revision 2025-03-26 has
 // (2025-03-26, basic, "Batching"). The answers form one array.
-func (p *peer) receiveBatch(data []byte, h *reservation) *wire.Error {
+func (p *peer) receiveBatch(data []byte, from sender, h *reservation) *wire.Error {
 	if err := wire.Check(data, p.s.options.Limits.JSON, wire.Strict); err != nil {
 		return wire.Errorf(wire.CodeParse, "parse error: %s", err)
 	}
@@ -245,11 +246,11 @@ func (p *peer) receiveBatch(data []byte, h *reservation) *wire.Error {
 	if why := h.acquirePeerCalls(len(parts) - 1); why != nil {
 		return why
 	}
-	whole := p.s.newExchange(p.ctx, p.stream, wire.ID{})
+	whole := p.s.newExchange(p.ctx, p.stream, from, wire.ID{})
 	return p.start(func() {
 		defer whole.Cancel(nil)
-		answers, _ := answerBatch(sess, parts, p.s.options.Limits.JSON, func(m *wire.Message) *exchange {
-			return p.s.legacyCall(whole.ctx, p.stream, sess, sess.Client, p.principal, m).sentFrom(p.remote)
+		answers, _ := answerBatch(sess, from, parts, p.s.options.Limits.JSON, func(from sender, m *wire.Message) *exchange {
+			return p.s.legacyCall(whole.ctx, p.stream, sess, sess.Client, from, m)
 		})
 		if len(answers) > 0 {
 			p.respond(joinMessages(answers))

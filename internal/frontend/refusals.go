@@ -13,6 +13,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/wire"
 )
 
@@ -68,16 +69,16 @@ func reasonOf(status int, code int64) string {
 
 // countRefused counts and logs a refused request. The fields must not contain anything
 // of the message.
-func (s *Server) countRefused(level zapcore.Level, what string, r *http.Request, status int, reason string, fields ...zap.Field) {
+func (s *Server) countRefused(level zapcore.Level, what string, w http.ResponseWriter, r *http.Request, status int, reason string, fields ...zap.Field) {
 	s.options.Metrics.Refused.WithLabelValues(reason).Inc()
 	s.ratelog.Log(level, what, append(fields, zap.Int("status", status), zap.String("kind", reason),
-		zap.String("http_method", clip(r.Method)), zap.String("remote", r.RemoteAddr))...)
+		zap.String("http_method", clip(r.Method)), zap.String("remote", r.RemoteAddr), zap.String("request", requestid.Of(w)))...)
 }
 
 // countRefusedID counts and logs a request whose session id or event id is refused. It does
 // not log the id.
-func (s *Server) countRefusedID(what string, r *http.Request, principal *call.Principal, status int, reason error) {
-	s.countRefused(zapcore.WarnLevel, what, r, status, reasonOf(status, 0), zap.String("principal", principal.Subject), zap.NamedError("reason", reason))
+func (s *Server) countRefusedID(what string, w http.ResponseWriter, r *http.Request, principal *call.Principal, status int, reason error) {
+	s.countRefused(zapcore.WarnLevel, what, w, r, status, reasonOf(status, 0), zap.String("principal", principal.Subject), zap.NamedError("reason", reason))
 }
 
 // refuseUnauthenticated refuses a request whose sender could not be authenticated.
@@ -91,29 +92,34 @@ func (s *Server) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, e
 	if challenge != "" {
 		w.Header().Set("WWW-Authenticate", challenge)
 	}
-	s.countRefused(level, "authentication failed", r, f.status, refusedCredentials, why)
+	s.countRefused(level, "authentication failed", w, r, f.status, refusedCredentials, why)
 	s.answerRefused(w, f)
 }
 
 // refuse answers a request by an HTTP status, and counts and logs it.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal, fields ...zap.Field) {
-	s.countRefused(zapcore.InfoLevel, "request refused", r, f.status, reasonOf(f.status, 0), append(fields, zap.String("reason", f.reason))...)
+	reason, fields := reasonOf(f.status, 0), append(fields, zap.String("reason", f.reason))
+	if f.isBusy() {
+		s.countRefused(zapcore.WarnLevel, "requests are refused for now: "+f.reason, w, r, f.status, reason, fields...)
+	} else {
+		s.countRefused(zapcore.InfoLevel, "request refused", w, r, f.status, reason, fields...)
+	}
 	s.answerRefused(w, f)
 }
 
 // answerRefused answers a request by an HTTP status. The body is a JSON-RPC error, without
 // an id if none is known, as the specification allows.
 func (s *Server) answerRefused(w http.ResponseWriter, f *refusal) {
-	m := wire.Message{ID: f.id, Error: &wire.Error{Code: wire.CodeInvalidRequest, Message: f.reason}}
+	code := int64(wire.CodeInvalidRequest)
 	if f == errEncoded {
 		w.Header()["Accept-Encoding"] = identity // the accepted encoding (RFC 9110, section 15.5.16)
 	}
 	switch f.status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable: // a limit is reached; the request itself is valid
 		w.Header().Set("Retry-After", retryAfter)
-		m.Error.Code = wire.CodeInternal
+		code = wire.CodeInternal
 	}
-	s.writeJSON(w, 0, f.status, pieces{m.Append(nil)})
+	s.writeJSON(w, 0, f.status, pieces{errorResponse(f.id, requestid.Of(w), &wire.Error{Code: code, Message: f.reason})})
 }
 
 // refuseWithoutSession refuses a GET or DELETE without a session: only legacy sessions
@@ -139,13 +145,12 @@ func (s *Server) refuseDraining(w http.ResponseWriter, r *http.Request, id wire.
 // rejectMessage answers a message that violates the protocol. The text of the error may
 // quote the message, so it goes to the client and not into the log.
 func (s *Server) rejectMessage(w http.ResponseWriter, r *http.Request, id wire.ID, status int, e *wire.Error) {
-	s.countRefused(zapcore.InfoLevel, "protocol violation", r, status, reasonOf(status, e.Code), zap.Int64("code", e.Code), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))))
+	s.countRefused(zapcore.InfoLevel, "protocol violation", w, r, status, reasonOf(status, e.Code), zap.Int64("code", e.Code), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))))
 	s.answerRejected(w, id, status, e)
 }
 
 func (s *Server) answerRejected(w http.ResponseWriter, id wire.ID, status int, e *wire.Error) {
-	m := wire.Message{ID: id, Error: e}
-	s.writeJSON(w, 0, status, pieces{m.Append(nil)})
+	s.writeJSON(w, 0, status, pieces{errorResponse(id, requestid.Of(w), e)})
 }
 
 // writeAccepted answers a message that has no response.
@@ -164,14 +169,13 @@ func (s *Server) recoverPanic(w http.ResponseWriter) {
 	case http.ErrAbortHandler:
 		panic(p)
 	default:
-		s.logPanic(p)
-		m := wire.Message{Error: errInternal}
-		s.writeJSON(w, 0, http.StatusInternalServerError, pieces{m.Append(nil)})
+		s.logPanic(p, requestid.Of(w))
+		s.writeJSON(w, 0, http.StatusInternalServerError, pieces{errorResponse(wire.ID{}, requestid.Of(w), errInternal)})
 	}
 }
 
-func (s *Server) logPanic(p any) {
-	s.ratelog.Error("panic", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+func (s *Server) logPanic(p any, request string) {
+	s.ratelog.Error("panic", zap.String("request", request), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 }
 
 // origins returns the Host and the Origin of a refused request for the log.
@@ -185,6 +189,24 @@ func origins(r *http.Request) []zap.Field {
 
 // maxHost bounds a Host or Origin in the log, in bytes: a name in DNS has at most 253.
 const maxHost = 280
+
+// requestIDMember is the member of an error's data with the request id.
+const requestIDMember = "requestId"
+
+// withRequestID returns an error of the gateway with the request id in its data. An error of
+// a peer stays as it is.
+func withRequestID(e *wire.Error, request string) *wire.Error {
+	if e.Raw != nil {
+		return e
+	}
+	data := e.Data
+	if wire.ValueOf(data).Kind() != '{' {
+		data = wire.Raw(`{}`) // no error of the gateway has other data
+	}
+	c := *e
+	c.Data = wire.SetMember(data, requestIDMember, wire.String(request))
+	return &c
+}
 
 // clip makes a client's text safe for the log: short, and without control characters.
 func clip(s string) string { return clipTo(s, 64) }

@@ -32,7 +32,7 @@ type reservation struct {
 // acquireCalls reserves n more running requests.
 func (h *reservation) acquireCalls(n int) *refusal {
 	if err := h.s.calls.Acquire(h.share, int64(n)); err != nil {
-		return h.logRefusal(refusalOf(err))
+		return refusalOf(err)
 	}
 	h.calls += int64(n)
 	return nil
@@ -59,15 +59,10 @@ func (h *reservation) acquireBody(size int) *refusal {
 		return nil
 	}
 	if err := h.s.bodies.Acquire(h.share, more); err != nil {
-		return h.logRefusal(refusalOf(err))
+		return refusalOf(err)
 	}
 	h.bytes += more
 	return nil
-}
-
-func (h *reservation) logRefusal(refused *refusal) *refusal {
-	h.s.ratelog.Warn("requests are refused for now: " + refused.reason)
-	return refused
 }
 
 // takeBody moves the bytes of the body to a new reservation, which the caller

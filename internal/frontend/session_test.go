@@ -21,7 +21,7 @@ func (f sinkFunc) Send(msg []byte) bool { return f(msg) }
 func TestNotifyAfterTheEnd(t *testing.T) {
 	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
 	sent := 0
-	x := s.newExchange(t.Context(), sinkFunc(func([]byte) bool { sent++; return true }), wire.IDOf("1"))
+	x := s.newExchange(t.Context(), sinkFunc(func([]byte) bool { sent++; return true }), sender{principal: call.Anonymous}, wire.IDOf("1"))
 	defer x.Cancel(nil)
 	x.call.Client = &call.Client{Revision: wire.LatestLegacy}
 	x.call.Method = wire.MethodToolsList

@@ -8,6 +8,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/frontend/session"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/wire"
 )
 
@@ -23,6 +24,7 @@ const sseParam = "sessionId"
 // and the session ends with it. Mount ServeSSE at a path of its own and at "message"
 // below it.
 func (s *Server) ServeSSE(w http.ResponseWriter, r *http.Request) {
+	requestid.Set(w, r)
 	defer s.recoverPanic(w)
 	timed := setBodyDeadline(w, r)
 	principal := s.admit(w, r)
@@ -107,7 +109,7 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, principal *call
 		s.refuse(w, r, refused)
 		return
 	}
-	switch id, rpcErr := p.receive(body.b, h); rpcErr {
+	switch id, rpcErr := p.receive(body.b, requestid.Of(w), h); rpcErr {
 	case nil:
 		writeAccepted(w)
 	case errShuttingDown, errGatewayBusy:

@@ -12,6 +12,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/frontend/stream"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/wire"
 )
 
@@ -90,12 +91,13 @@ func (p *peer) readLines(in io.Reader) error {
 func (p *peer) receiveLine(line []byte) {
 	h := &reservation{s: p.s}
 	defer h.release()
+	request := requestid.New()
 	if h.acquireBody(len(line)) != nil {
-		p.respondError(requestIn(line), errPeerBusy)
+		p.respondError(requestIn(line), request, errPeerBusy)
 		return
 	}
-	if id, err := p.receive(line, h); err != nil && responseIn(line).IsZero() { // responses are not answered
-		p.respondError(id, err)
+	if id, err := p.receive(line, request, h); err != nil && responseIn(line).IsZero() { // responses are not answered
+		p.respondError(id, request, err)
 	}
 }
 
@@ -103,22 +105,27 @@ func (p *peer) receiveLine(line []byte) {
 func (p *peer) receiveTooLarge(g *wire.EnvelopeScanner) {
 	tooLarge := wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit of %d bytes", p.s.options.Limits.MaxMessage)
 	if !p.session().FailAsk(g.ResponseID(), tooLarge) {
-		p.respondError(g.RequestID(), tooLarge)
+		p.respondError(g.RequestID(), requestid.New(), tooLarge)
 	}
 }
 
 // respondError answers a message that was not accepted.
-func (p *peer) respondError(id wire.ID, err *wire.Error) {
-	p.s.log.Debug("protocol violation", zap.Int64("code", err.Code))
-	p.respond(errorResponse(id, err))
+func (p *peer) respondError(id wire.ID, request string, err *wire.Error) {
+	switch err {
+	case errPeerBusy, errGatewayBusy:
+		p.s.ratelog.Warn("requests are refused for now: "+err.Message, zap.String("request", request))
+	default:
+		p.s.log.Debug("protocol violation", zap.String("request", request), zap.Int64("code", err.Code))
+	}
+	p.respond(errorResponse(id, request, err))
 }
 
 // modernRequest handles a request of a modern client.
-func (p *peer) modernRequest(m *wire.Message, meta *requestMeta, h *reservation) *wire.Error {
+func (p *peer) modernRequest(m *wire.Message, meta *requestMeta, from sender, h *reservation) *wire.Error {
 	if err := p.s.checkMetaInBody(meta); err != nil {
 		return err
 	}
-	x := p.s.modernCall(p.ctx, p.stream, p.principal, p.id, m, meta)
+	x := p.s.modernCall(p.ctx, p.stream, from, p.id, m, meta)
 	x.call.Params = meta.strip(m.Params)
 	if !p.register(x) {
 		x.Cancel(nil)

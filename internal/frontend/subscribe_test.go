@@ -89,7 +89,7 @@ func TestSubscriptionsEndWithTheirSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		request := func(method, uri string) {
-			x := s.newExchange(context.Background(), sinkFunc(func([]byte) bool { return true }), wire.IDOf("1"))
+			x := s.newExchange(context.Background(), sinkFunc(func([]byte) bool { return true }), sender{principal: call.Anonymous}, wire.IDOf("1"))
 			defer x.Cancel(nil)
 			x.sess, x.call.Method, x.call.Client, x.call.Principal = sess, method, sess.Client, call.Anonymous
 			x.call.Params = wire.Raw(`{"uri":"` + uri + `"}`)

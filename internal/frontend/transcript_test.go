@@ -22,6 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/wire"
 )
 
@@ -74,11 +75,13 @@ type play struct {
 	server   *Server
 	stop     context.CancelFunc
 	requests map[string]*recorder
-	sessions []string           // ids in the order in which they were opened
-	streams  []string           // ids that events named, in the order in which they appeared
-	peers    []string           // ids of HTTP+SSE peers that were named, in the same order
-	stdio    *stdioClient       // nil before the first step of stdio
-	board    *testSubscriptions // nil unless an option enables it
+	sessions []string // ids in the order in which they were opened
+	streams  []string // ids that events named, in the order in which they appeared
+	peers    []string // ids of HTTP+SSE peers that were named, in the same order
+	// requestIDs are those that the gateway has made.
+	requestIDs []string
+	stdio      *stdioClient       // nil before the first step of stdio
+	board      *testSubscriptions // nil unless an option enables it
 }
 
 func newPlay(t *testing.T, archive *txtar.Archive) *play {
@@ -171,7 +174,9 @@ func (p *play) run() {
 			}
 			p.stdio.write(p.t, string(f.Data))
 		case "out":
-			p.compare(f, p.stdio.take())
+			out := p.stdio.take()
+			p.requestIDs, out = number(p.requestIDs, madeIDs, "request", out)
+			p.compare(f, out)
 		case "calls":
 			p.compare(f, p.handler.take())
 		case "do":
@@ -245,6 +250,7 @@ func (p *play) send(name, text string) {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set(requestid.Header, "request-"+notInIDs.ReplaceAllString(name, "-"))
 	for _, line := range lines[1:] {
 		key, value, _ := strings.Cut(line, ": ")
 		switch {
@@ -270,6 +276,9 @@ func (p *play) send(name, text string) {
 		p.server.ServeHTTP(w, r)
 	}()
 	synctest.Wait()
+	if got := w.header.Get(requestid.Header); got != r.Header.Get(requestid.Header) {
+		p.t.Errorf("%s: the id of the response is %q", name, got)
+	}
 	if id := w.header.Get(wire.HeaderSession); id != "" {
 		p.sessions = append(p.sessions, id)
 	}
@@ -308,6 +317,8 @@ var (
 	// The first part of an event's id is the id of its stream.
 	eventIDs   = regexp.MustCompile(`(?m)^id: ([A-Z2-7]{26})-\d+$`)
 	peerIDs    = regexp.MustCompile(`sessionId=([A-Z2-7]{52})`)
+	notInIDs   = regexp.MustCompile(`[^a-z0-9]+`)
+	madeIDs    = regexp.MustCompile(`"requestId":"([0-9a-z]{20})"`)
 	keepAlives = regexp.MustCompile(`(: keep-alive\n\n)+`)
 )
 
@@ -387,7 +398,7 @@ func (w *recorder) take() string {
 		w.shown = true
 		fmt.Fprintf(&out, "%d %s\n", w.status, http.StatusText(w.status))
 		for _, key := range slices.Sorted(maps.Keys(w.header)) {
-			if key != "X-Content-Type-Options" && key != "Content-Length" {
+			if key != "X-Content-Type-Options" && key != "Content-Length" && key != requestid.Header {
 				fmt.Fprintf(&out, "%s: %s\n", key, strings.Join(w.header[key], ", "))
 			}
 		}

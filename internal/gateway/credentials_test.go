@@ -304,7 +304,7 @@ func TestGrantsOfUsers(t *testing.T) {
 		carl := c.tokenOf("carl")
 		_, call := c.legacy(carl, `{"elicitation":{}}`)
 		wantText(t, call("fresh__who"), "use a client that can open one (URL elicitation)")
-		wantText(t, c.modern(carl, "old__who", `{}`, ""), `"code":-32021,"message":"the request needs a capability that the client did not declare","data":{"requiredCapabilities":{"elicitation":{"url":{}}}}`)
+		wantText(t, c.modern(carl, "old__who", `{}`, ""), `"code":-32021,"message":"the request needs a capability that the client did not declare","data":{"requiredCapabilities":{"elicitation":{"url":{}}},"requestId":`)
 	})
 	t.Run("another process", func(t *testing.T) {
 		other := startCredentials(t, idp, upstreams, func(cfg *config.Config) { cfg.StateDir = c.cfg.StateDir })

@@ -189,12 +189,17 @@ func (v *testClient) resume(session, event string) string {
 	return ""
 }
 
-var eventID = regexp.MustCompile(`(?m)^id: (.*)$`)
+var (
+	eventID    = regexp.MustCompile(`(?m)^id: (.*)$`)
+	requestIDs = regexp.MustCompile(`"requestId":"[0-9a-z]{20}"`) // all that may differ in errors
+)
 
-// text returns an answer without the ids of its events, which it records.
+// text returns an answer without the request ids of errors and the ids of its events, which it
+// records.
 func (v *testClient) text(status int, body string) string {
 	for _, m := range eventID.FindAllStringSubmatch(body, -1) {
 		v.events = append(v.events, m[1])
 	}
+	body = requestIDs.ReplaceAllString(body, `"requestId":"…"`)
 	return fmt.Sprintf("%d %s\n", status, eventID.ReplaceAllString(body, "id"))
 }

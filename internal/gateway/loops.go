@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/upstream/protocol"
@@ -104,7 +105,8 @@ func (g *Gateway) refuseLoops(next http.Handler) http.Handler {
 		if len(via) > 0 {
 			w.Header()[protocol.HeaderVia] = []string{g.loopDetector.Said()}
 			if g.loopDetector.Returns(strings.Join(via, ",")) {
-				m := wire.Message{Error: wire.Errorf(wire.CodeInternal, upstream.ReasonReturned)}
+				data := wire.SetMember(wire.Raw(`{}`), "requestId", wire.String(requestid.Of(w)))
+				m := wire.Message{Error: wire.Errorf(wire.CodeInternal, upstream.ReasonReturned).WithData(data)}
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(http.StatusLoopDetected)
 				_, _ = w.Write(m.Append(nil)) // the client is this process

@@ -17,6 +17,7 @@ import (
 	"mcpgateway/internal/http1server"
 	"mcpgateway/internal/oauthmeta"
 	"mcpgateway/internal/ratelog"
+	"mcpgateway/internal/requestid"
 )
 
 const (
@@ -35,7 +36,7 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 	g.logAuthModes()
 	base := func(net.Listener) context.Context { return life }
 	behind := &http.Server{
-		Handler: g.trustForwarded(g.refuseLoops(g.routes())), BaseContext: base, ConnState: active.observe, ErrorLog: g.errorLog(),
+		Handler: requestid.Handler(g.trustForwarded(g.refuseLoops(g.routes()))), BaseContext: base, ConnState: active.observe, ErrorLog: g.errorLog(),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 	}
 	if g.certs != nil {

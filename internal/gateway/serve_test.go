@@ -218,8 +218,14 @@ func TestAbortedCallsAreAnswered(t *testing.T) {
 	g, end := startLogged(t, "drain_timeout: 10ms\nupstreams: {unused: {command: x}}", true, zap.New(core))
 	answer := make(chan string, 1)
 	go func() {
-		resp, err := http.Post("http://"+g.Addr()+"/mcp", "application/json",
+		req, err := http.NewRequest(http.MethodPost, g.URL(),
 			strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"clock__countdown","arguments":{"seconds":60}}}`))
+		if err != nil {
+			answer <- err.Error()
+			return
+		}
+		req.Header = http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"aborted"}}
+		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			answer <- err.Error()
 			return
@@ -251,7 +257,7 @@ func TestAbortedCallsAreAnswered(t *testing.T) {
 		return runs
 	})
 	end()
-	want := `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the gateway is shutting down: the call was ended","data":{"reason":"the gateway is shutting down","retryable":false}}}`
+	want := `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the gateway is shutting down: the call was ended","data":{"reason":"the gateway is shutting down","retryable":false,"requestId":"aborted"}}}`
 	if got := <-answer; got != want {
 		t.Errorf("the client got %s", got)
 	}

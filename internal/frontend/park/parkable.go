@@ -24,6 +24,7 @@ type parkable struct {
 	t     *Table
 	scope call.Scope // the context of the call
 	call  call.Call
+	id    string // identifies the parked call, unguessable; "" before it was parked
 
 	mu sync.Mutex
 	// client is the client as its last request has described it: with each request it
@@ -156,7 +157,7 @@ func (k *parkable) inputRequired(expires time.Time) wire.Raw {
 		out = append(append(append(out, `,"params":`...), params...), '}')
 	}
 	state := k.t.options.Sealer.Seal(bridge.State{
-		Kind: bridge.Parked, Recipient: k.t.options.Replica, Text: k.call.ID, Round: k.round,
+		Kind: bridge.Parked, Recipient: k.t.options.Replica, Text: k.id, Round: k.round,
 		Expires: expires,
 	}, *k.binding)
 	out = wire.AppendString(append(out, `},"requestState":`...), state)

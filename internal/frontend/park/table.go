@@ -2,6 +2,7 @@ package park
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"maps"
 	"slices"
@@ -62,7 +63,7 @@ type Table struct {
 
 	mu       sync.Mutex
 	running  map[*parkable]struct{}
-	byID     map[string]*parkable // calls that have been parked, by the id of the call
+	byID     map[string]*parkable // calls that have been parked, by their ids
 	draining bool                 // no further calls are parked
 	stopped  error                // why no more calls begin
 	wg       sync.WaitGroup
@@ -105,13 +106,16 @@ func (t *Table) admit(k *parkable) bool {
 	if t.draining {
 		return false
 	}
-	if _, ok := t.byID[k.call.ID]; ok {
+	if _, ok := t.byID[k.id]; ok {
 		return true
 	}
 	if t.slots.Acquire(k.share(), 1) != nil {
 		return false
 	}
-	t.byID[k.call.ID] = k
+	if k.id == "" {
+		k.id = rand.Text()
+	}
+	t.byID[k.id] = k
 	return true
 }
 
@@ -119,8 +123,8 @@ func (t *Table) admit(k *parkable) bool {
 func (t *Table) remove(k *parkable) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.byID[k.call.ID]; ok {
-		delete(t.byID, k.call.ID)
+	if _, ok := t.byID[k.id]; ok {
+		delete(t.byID, k.id)
 		t.slots.Release(k.share(), 1)
 	}
 }

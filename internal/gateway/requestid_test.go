@@ -1,0 +1,70 @@
+package gateway
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/requestid"
+	"mcpgateway/internal/upstream/protocol"
+)
+
+// Every response of the address of MCP has an id, whoever writes it: http1server or net/http,
+// the front end or what is before it.
+func TestEveryResponseHasARequestID(t *testing.T) {
+	g, _ := start(t, "auth: {mode: none, insecure: true}\n"+aDisabledUpstream, false)
+	for name, tt := range map[string]struct {
+		head, body string
+		status     int
+	}{
+		"a call":              {"POST /mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, 200},
+		"an unknown tool":     {"POST /mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`, 200},
+		"a notification":      {"POST /mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, 202},
+		"a parse error":       {"POST /mcp", `{`, 400},
+		"over net/http":       {"POST /mcp?x=1", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, 200},
+		"another method":      {"PATCH /mcp", "", 405},
+		"a preflight request": {"OPTIONS /mcp", "", 204},
+		"HTTP+SSE":            {"POST /sse", "", 405},
+		"nothing":             {"GET /", "", 404},
+		"far off":             {"GET /a/../b%20c", "", 404},
+		"pages for grants":    {"GET /oauth/start", "", 404},
+		"a loop":              {"POST /mcp\r\n" + protocol.HeaderVia + ": " + g.loopDetector.Sent(), `{}`, 508},
+	} {
+		for _, sent := range []string{"", "mine"} {
+			t.Run(fmt.Sprintf("%s %q", name, sent), func(t *testing.T) {
+				c, err := net.Dial("tcp", g.Addr())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				line, header, _ := strings.Cut(tt.head, "\r\n")
+				if header != "" {
+					header += "\r\n"
+				}
+				if sent != "" {
+					header += requestid.Header + ": " + sent + "\r\n"
+				}
+				if _, err := fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s",
+					line, g.Addr(), len(tt.body), header, tt.body); err != nil {
+					t.Fatal(err)
+				}
+				resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, _ := io.ReadAll(resp.Body)
+				id := resp.Header.Get(requestid.Header)
+				if !requestid.Valid(id) || sent != "" && id != sent || len(resp.Header[requestid.Header]) != 1 || resp.StatusCode != tt.status {
+					t.Errorf("%s, id %q: %s", resp.Status, id, body)
+				}
+				if strings.Contains(string(body), `"error"`) && !strings.Contains(string(body), `"requestId":"`+id+`"`) {
+					t.Errorf("the error lacks the id: %s", body)
+				}
+			})
+		}
+	}
+}
