@@ -9,14 +9,16 @@ import (
 // prompt from the block to the resource in it, where SEP-2093 has them ("Remove
 // EmbeddedResource.annotations"), or back to the block, where older readers look for
 // them. Annotations in both places stay as they are.
-func Annotations(method string, result wire.Raw) wire.Raw {
+//
+// Most results have none. The text of long strings, which result may know, is not searched.
+func Annotations(method string, result wire.Value) wire.Raw {
 	switch wire.MethodOf(method).Shape {
 	case wire.ShapeToolResult:
 		return copyAnnotations(result, "content")
 	case wire.ShapePrompt:
 		return copyAnnotations(result, "messages")
 	default:
-		return result
+		return result.Raw()
 	}
 }
 
@@ -25,11 +27,12 @@ func RequestAnnotations(method string, params wire.Raw) wire.Raw {
 	if wire.MethodOf(method).Shape != wire.ShapeSampling {
 		return params
 	}
-	return copyAnnotations(params, "messages")
+	return copyAnnotations(wire.ValueOf(params), "messages")
 }
 
-func copyAnnotations(doc wire.Raw, member string) wire.Raw {
-	if !wire.ValueOf(doc).MayContain("annotations") {
+func copyAnnotations(v wire.Value, member string) wire.Raw {
+	doc := v.Raw()
+	if !v.MayContain("annotations") {
 		return doc
 	}
 	e := editor{content.LazyEdit{Doc: doc}}

@@ -42,9 +42,9 @@ func TestAnnotations(t *testing.T) {
 		{"spelled with escapes", wire.MethodToolsCall, `{"content":[{"typ\u0065":"r\u0065source","annot\u0061tions":{},"resource":{}}]}`, `{"content":[{"typ\u0065":"r\u0065source","annot\u0061tions":{},"resource":{"annotations":{}}}]}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			apply := Annotations
-			if tc.method == wire.MethodSample {
-				apply = RequestAnnotations
+			apply := RequestAnnotations
+			if tc.method != wire.MethodSample {
+				apply = func(method string, result wire.Raw) wire.Raw { return Annotations(method, wire.ValueOf(result)) }
 			}
 			want := tc.want
 			if want == "" {
@@ -72,7 +72,7 @@ func BenchmarkAnnotations(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				Annotations(wire.MethodToolsCall, body)
+				Annotations(wire.MethodToolsCall, wire.ValueOf(body))
 			}
 		})
 	}

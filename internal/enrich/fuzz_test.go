@@ -23,9 +23,10 @@ func FuzzEnrich(f *testing.F) {
 		if wire.Check(in, wire.Limits{}, wire.Lenient) != nil {
 			return
 		}
+		in = wire.ValueOf(in).Raw() // values have no space around them
 		for _, step := range []func(wire.Raw) wire.Raw{
 			func(doc wire.Raw) wire.Raw { return ReadResult(doc, describeListed) },
-			func(doc wire.Raw) wire.Raw { return Annotations(wire.MethodToolsCall, doc) },
+			func(doc wire.Raw) wire.Raw { return Annotations(wire.MethodToolsCall, wire.ValueOf(doc)) },
 			func(doc wire.Raw) wire.Raw { return RequestAnnotations(wire.MethodSample, doc) },
 			ListItem,
 		} {

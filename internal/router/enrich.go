@@ -20,7 +20,7 @@ func (f *forwarding) enrich(result wire.Raw) (wire.Raw, error) {
 	if !at.Exists() {
 		return result, nil
 	}
-	enriched := enrich.Annotations(f.itemMethod(), at.Raw())
+	enriched := enrich.Annotations(f.itemMethod(), at)
 	return f.replaceItemResult(result, at, enriched), nil
 }
 
