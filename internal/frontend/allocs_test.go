@@ -127,3 +127,42 @@ func TestInitializeReusesItsBody(t *testing.T) {
 		t.Errorf("status %d, %.200s", w.status, w.body)
 	}
 }
+
+// A response goes to a writer that takes pieces in one piece of work: the brace after a large
+// result does not become a packet of its own.
+func TestPiecesAreWrittenTogether(t *testing.T) {
+	for size, most := range map[int]int{10: 1, 64 << 10: 1, 1 << 20: 5} {
+		result := wire.Raw(`{"content":[{"type":"text","text":"` + strings.Repeat("x", size) + `"}]}`)
+		s := New(Options{Handler: constantHandler{call.Result{Raw: result}}, Info: wire.Raw(`{"name":"gateway","version":"1"}`)})
+		w := &vectorWriter{discard: discard{header: make(http.Header)}}
+		r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:8080/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		s.ServeHTTP(w, r)
+		if want := `{"jsonrpc":"2.0","id":1,"result":` + string(result) + "}"; w.all.String() != want {
+			t.Errorf("%d: %.200s", size, w.all.String())
+		}
+		if w.writes > most {
+			t.Errorf("%d: %d writes, at most %d are allowed", size, w.writes, most)
+		}
+	}
+}
+
+// vectorWriter takes the pieces of an answer together, as those of http1server do.
+type vectorWriter struct {
+	discard
+	all    bytes.Buffer
+	writes int
+}
+
+func (w *vectorWriter) Write(b []byte) (int, error) { return len(b), w.WritePieces(b) }
+
+func (w *vectorWriter) WritePieces(pieces ...[]byte) error {
+	w.writes++
+	for _, b := range pieces {
+		w.all.Write(b)
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package frontend
 
 import (
+	"net/http"
 	"slices"
 
 	"mcpgateway/internal/call"
@@ -12,6 +13,33 @@ type pieces [3][]byte
 
 // size returns the bytes of the message.
 func (p *pieces) size() int { return len(p[0]) + len(p[1]) + len(p[2]) }
+
+// cut removes the first n bytes of the message, or all if there are fewer, and returns them.
+func (p *pieces) cut(n int) (begin pieces) {
+	for i, b := range p {
+		take := min(n, len(b))
+		begin[i], p[i] = b[:take], b[take:]
+		n -= take
+	}
+	return begin
+}
+
+// write writes the message. A writer that takes all pieces at once sends them together.
+func (p pieces) write(w http.ResponseWriter) error {
+	together, ok := w.(interface{ WritePieces(...[]byte) error })
+	if ok && len(p[0]) < p.size() {
+		return together.WritePieces(slices.Clone(p[:])...) // a copy, so that only this case allocates
+	}
+	for _, b := range p {
+		if len(b) == 0 {
+			continue
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // response is one JSON-RPC response. Its result is not copied: it stands between the
 // first cut bytes of buf and the others.

@@ -195,18 +195,10 @@ func (s *Server) writeResponse(w http.ResponseWriter, rc *http.ResponseControlle
 			defer func() { rc.SetWriteDeadline(time.Now().Add(writeTimeout)) }()
 		}
 	}
-	due := 0 // bytes until the next deadline is set
-	for _, b := range msg {
-		for len(b) > 0 {
-			if due == 0 {
-				due = writePiece
-				rc.SetWriteDeadline(time.Now().Add(timeout)) // writers without deadlines leave this to the server's own limits
-			}
-			part := b[:min(len(b), due)]
-			if _, err := w.Write(part); err != nil {
-				return err
-			}
-			b, due = b[len(part):], due-len(part)
+	for rest := msg; rest.size() > 0; {
+		rc.SetWriteDeadline(time.Now().Add(timeout)) // writers without deadlines leave this to the server's own limits
+		if err := rest.cut(writePiece).write(w); err != nil {
+			return err
 		}
 	}
 	if flush {

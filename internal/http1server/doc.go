@@ -32,6 +32,9 @@
 // An answer that fits into a buffer is sent with its head by a single write after the
 // handler has returned.
 //
+// A handler can write several slices with one system call: the ResponseWriter has the method
+// WritePieces(...[]byte) error.
+//
 // # Differences from net/http
 //
 // There are no trailers, no hijacking, no full duplex, and no other transfer codings than

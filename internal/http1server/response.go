@@ -191,72 +191,97 @@ func (w *response) endHead(body []byte) {
 
 // Write implements http.ResponseWriter.
 func (w *response) Write(p []byte) (int, error) {
-	if w.status == 0 {
-		w.WriteHeader(http.StatusOK)
-	}
-	switch {
-	case len(p) == 0:
-		return 0, nil
-	case !w.allowsBody():
-		return 0, http.ErrBodyNotAllowed
-	case w.err != nil:
-		return 0, w.err
-	case w.done:
-		return 0, errHandlerReturned
-	}
-	w.acquire()
-	w.written += int64(len(p))
-	if w.declared >= 0 && w.written > w.declared {
-		return 0, http.ErrContentLength
-	}
-	if !w.headDone && w.declared < 0 {
-		if w.written <= bufferedBody {
-			w.buf.body = append(w.buf.body, p...)
-			return len(p), nil
-		}
-		w.sendBuffered(p)
-	}
-	if !w.headDone {
-		w.endHead(p)
-	}
-	w.send(p)
-	if w.err != nil {
-		return 0, w.err
+	if err := w.write(p); err != nil {
+		return 0, err
 	}
 	return len(p), nil
 }
 
+// WritePieces writes the pieces of a body as Write does, with one system call for all.
+func (w *response) WritePieces(pieces ...[]byte) error { return w.write(pieces...) }
+
+// write writes pieces of the body.
+func (w *response) write(pieces ...[]byte) error {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	size := 0
+	for _, p := range pieces {
+		size += len(p)
+	}
+	switch {
+	case size == 0:
+		return nil
+	case !w.allowsBody():
+		return http.ErrBodyNotAllowed
+	case w.err != nil:
+		return w.err
+	case w.done:
+		return errHandlerReturned
+	}
+	w.acquire()
+	w.written += int64(size)
+	if w.declared >= 0 && w.written > w.declared {
+		return http.ErrContentLength
+	}
+	if !w.headDone && w.declared < 0 {
+		if w.written <= bufferedBody {
+			for _, p := range pieces {
+				w.buf.body = append(w.buf.body, p...)
+			}
+			return nil
+		}
+		w.sendBuffered(pieces)
+	}
+	if !w.headDone {
+		w.endHead(firstOf(pieces))
+	}
+	w.send(size, pieces...)
+	return w.err
+}
+
+// firstOf returns the first piece that is not empty, nil if there is none.
+func firstOf(pieces [][]byte) []byte {
+	for _, p := range pieces {
+		if len(p) > 0 {
+			return p
+		}
+	}
+	return nil
+}
+
 // sendBuffered ends the head of an answer whose length is not known, and sends the body
 // that was collected. more is the rest of the body that is known.
-func (w *response) sendBuffered(more []byte) {
+func (w *response) sendBuffered(more [][]byte) {
 	body := w.buf.body
 	if len(body) == 0 {
-		w.endHead(more)
+		w.endHead(firstOf(more))
 		return
 	}
 	w.endHead(body)
-	w.send(body)
+	w.send(len(body), body)
 	w.buf.body = body[:0]
 }
 
-// send sends a part of the body, after what was collected. A small part is collected too.
-func (w *response) send(p []byte) {
+// send sends a part of the body, which has size bytes, after what was collected. A small part
+// is collected too.
+func (w *response) send(size int, pieces ...[]byte) {
 	b := w.buf
 	if w.chunked {
-		b.out = strconv.AppendInt(b.out, int64(len(p)), 16)
+		b.out = strconv.AppendInt(b.out, int64(size), 16)
 		b.out = append(b.out, "\r\n"...)
 	}
-	if len(b.out)+len(p)+len("\r\n") <= answerSize {
-		b.out = append(b.out, p...)
-		p = nil
-	}
-	if w.chunked && p == nil {
-		b.out = append(b.out, "\r\n"...)
-	}
-	if p == nil {
+	if len(b.out)+size+len("\r\n") <= answerSize {
+		for _, p := range pieces {
+			b.out = append(b.out, p...)
+		}
+		if w.chunked {
+			b.out = append(b.out, "\r\n"...)
+		}
 		return
 	}
-	parts := net.Buffers{b.out, p}
+	parts := append(make(net.Buffers, 0, len(pieces)+2), b.out)
+	parts = append(parts, pieces...)
 	if w.chunked {
 		parts = append(parts, crlf)
 	}

@@ -122,6 +122,16 @@ var handlers = map[string]http.HandlerFunc{
 		w.Header().Set("Content-Length", "100000")
 		w.Write(bytes.Repeat([]byte("0123456789"), 10000))
 	},
+	"/pieces": func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100004")
+		writePieces(w, []byte("<"), nil, bytes.Repeat([]byte("0123456789"), 10000), []byte("/>"))
+		writePieces(w, nil)
+		writePieces(w, []byte("!"), nil)
+	},
+	"/pieces/chunked": func(w http.ResponseWriter, _ *http.Request) {
+		writePieces(w, []byte("small "), []byte("pieces"))
+		writePieces(w, bytes.Repeat([]byte("x"), 20000), []byte("/>"))
+	},
 	"/chunked": func(w http.ResponseWriter, _ *http.Request) {
 		for range 100 {
 			io.WriteString(w, strings.Repeat("x", 977))
@@ -164,6 +174,19 @@ var handlers = map[string]http.HandlerFunc{
 	"/closes":  func(w http.ResponseWriter, r *http.Request) { r.Body.Close(); io.WriteString(w, "closed") },
 }
 
+// writePieces writes pieces together if w can.
+func writePieces(w http.ResponseWriter, pieces ...[]byte) {
+	if together, ok := w.(interface{ WritePieces(...[]byte) error }); ok {
+		if err := together.WritePieces(pieces...); err != nil {
+			panic(err)
+		}
+		return
+	}
+	for _, p := range pieces {
+		w.Write(p)
+	}
+}
+
 func serveHandlers(w http.ResponseWriter, r *http.Request) {
 	if h := handlers[r.URL.Path]; h != nil {
 		h(w, r)
@@ -184,6 +207,8 @@ func TestAnswersLikeNetHTTP(t *testing.T) {
 		"DELETE":                    "DELETE /echo HTTP/1.1\r\nHost: g\r\n\r\n",
 		"a GET with a body":         "GET /echo HTTP/1.1\r\nHost: g\r\nContent-Length: 1\r\n\r\nx",
 		"pipelined requests":        post("/echo", "", "1") + post("/small", "", "") + post("/large", "", "3") + post("/echo", "", "4"),
+		"pieces":                    post("/pieces", "", ""),
+		"pieces in chunks":          post("/pieces/chunked", "", ""),
 		"an unread body":            post("/ignores", "", strings.Repeat("x", 10_000)),
 		"a large unread body":       post("/ignores", "", strings.Repeat("x", 300_000)),
 		"a head of 12 KiB":          post("/echo", "X-Long: "+strings.Repeat("x", 12<<10)+"\r\n", "x"),
