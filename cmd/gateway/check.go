@@ -86,6 +86,15 @@ func (o *checkOptions) run(cmd *cobra.Command) error {
 	for _, w := range cfg.Warnings {
 		report.Findings = append(report.Findings, fileFinding(inspect.SeverityWarning, config.Error(w)))
 	}
+	for _, u := range cfg.Upstreams {
+		for _, v := range u.Unset {
+			if !u.Disabled && o.wanted(u.Name) {
+				f := fileFinding(inspect.SeverityError, v.Place)
+				f.What, f.Upstream = "unset", u.Name
+				report.Findings = append(report.Findings, f)
+			}
+		}
+	}
 	if err := gateway.CheckTLS(cfg); err != nil {
 		report.Findings = append(report.Findings, inspect.Finding{Severity: inspect.SeverityError, What: "configuration", Message: err.Error(), File: source.File, Path: "tls"})
 	}

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"cmp"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -32,6 +31,7 @@ func (doc *document) check(m *mapping) {
 	}
 	doc.checkAuth(m)
 	doc.derive(m.d.env, m.d.dir)
+	doc.EnvFile = inFolder(m.d.dir, doc.EnvFile)
 	doc.checkNames()
 	doc.checkRules(m.d)
 	doc.checkUsable(m)
@@ -93,6 +93,7 @@ func (e *entry) check(m *mapping) {
 	if e.Name != e.Key {
 		m.warnf("", "is named %s here", e.Name)
 	}
+	e.Unset = m.d.takeUnset()
 	e.checkURLs(m)
 	e.checkKind(m)
 	e.checkTransport(m)
@@ -113,7 +114,7 @@ func (e *entry) check(m *mapping) {
 	e.EnvFile = inFolder(m.d.dir, e.EnvFile)
 	at, place := m.place(urlKey(m))
 	e.URLPlace = Error{File: m.d.file, Line: at.Line, Col: at.Column, Path: place.Text}
-	if e.EnvFile != "" && !isRemote(m) {
+	if e.EnvFile != "" && !isRemote(m) && !e.lacks("envFile") {
 		e.mergeEnvFile(m)
 	}
 }
@@ -296,22 +297,4 @@ func (e *entry) checkEnabled(m *mapping) {
 		m.errorf("enabled", "contradicts disabled; keep one of them")
 	}
 	e.Disabled = !*e.Enabled
-}
-
-// mergeEnvFile adds the variables of envFile that env does not set.
-func (e *entry) mergeEnvFile(m *mapping) {
-	data, err := m.d.read(e.EnvFile)
-	if err != nil {
-		m.errorf("envFile", "cannot be read: %v", configfile.Reason(err))
-		return
-	}
-	if err := m.d.vars.take(len(data)); err != nil {
-		m.errorf("envFile", "%v", err)
-		return
-	}
-	vars := m.d.readEnvFile(e.EnvFile, data)
-	maps.Copy(vars, e.Env)
-	if len(vars) > 0 {
-		e.Env = vars
-	}
 }

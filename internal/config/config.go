@@ -24,6 +24,7 @@ type Config struct {
 	AllowedHosts   []string      `yaml:"allowed_hosts" reload:"true" format:"host" doc:"accepted Host values, in addition to loopback and the host of public_url"`
 	Compression    Compression   `yaml:"compression" reload:"true" default:"auto" enum:"auto|always|lists|off" doc:"which answers are compressed for clients that accept gzip: auto means lists, and large results unless listen is on loopback"`
 	TrustedProxies []string      `yaml:"trusted_proxies" format:"network" doc:"networks of proxies whose X-Forwarded-For, -Host and -Proto are trusted"`
+	EnvFile        string        `yaml:"env_file" reload:"true" doc:"file of NAME=value lines with variables for ${…}; the environment takes precedence"`
 	StateDir       string        `yaml:"state_dir" doc:"folder for data that survives a restart; empty means the user's state folder"`
 	StartupWait    time.Duration `yaml:"startup_wait" default:"10s" min:"0s" doc:"how long first lists and calls wait for upstreams on their first attempt"`
 	DrainTimeout   time.Duration `yaml:"drain_timeout" reload:"true" default:"20s" min:"0s" doc:"how long running calls may continue after the signal to stop, and at an upstream that a reload has replaced or removed"`

@@ -119,6 +119,9 @@ func dump(t *testing.T, c *Config) string {
 			n.Content = append(n.Content, yamlOf(t, p[0]), yamlOf(t, p[1]))
 		}
 		n.Content = append(n.Content, sparse(t, reflect.ValueOf(u), reflect.ValueOf(DefaultUpstream(u.Key))).Content...)
+		if err := u.UnsetError(); err != nil {
+			n.Content = append(n.Content, yamlOf(t, "unset"), yamlOf(t, strings.Split(err.Error(), "\n")))
+		}
 		upstreams.Content = append(upstreams.Content, n)
 	}
 	var warnings []string

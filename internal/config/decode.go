@@ -32,7 +32,8 @@ type decoder struct {
 	source
 	configfile.Reader
 	vars  expander
-	hosts bool // the file has the form of a host's configuration
+	unset *[]UnsetVariable // in the upstream that is decoded
+	hosts bool             // the file has the form of a host's configuration
 
 	data  []byte          // the file
 	root  *yaml.Node      // its content
@@ -42,7 +43,7 @@ type decoder struct {
 func newDecoder(src source, root *yaml.Node, data []byte) *decoder {
 	return &decoder{
 		source: src, Reader: configfile.Reader{File: src.file, Report: configfile.NewReport()}, vars: newExpander(src),
-		root: root, data: data, rules: new([]*locatedRule),
+		root: root, data: data, rules: new([]*locatedRule), unset: new([]UnsetVariable),
 	}
 }
 

@@ -2,46 +2,121 @@ package config
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"mcpgateway/internal/configfile"
 )
 
-// readEnvFile parses lines of NAME=value, as editors do. It skips blank lines and lines that begin with
-// #. export before a name is allowed. A value may be in quotes ("…" with \n, \" and \\; '…' without
-// escapes); # after a space ends a value without quotes. Errors have the name of that file.
-func (d *decoder) readEnvFile(file string, data []byte) map[string]Secret {
+// readVariables reads the file of the key env_file, whose variables ${…} finds if the environment does not have them.
+// Its own value can refer to the environment alone.
+func (d *decoder) readVariables() {
+	node := configfile.Child(d.root, "env_file")
+	if node == nil || node.Kind != yaml.ScalarNode || node.Value == "" {
+		return
+	}
+	name, _, err := d.vars.expand(node.Value)
+	if err != nil || name == "" {
+		return // it is reported when the key is decoded
+	}
+	at := configfile.Path{}.Key("env_file", "env_file")
+	file := inFolder(d.dir, name)
+	data, err := d.readVariableFile(file)
+	if err != nil {
+		d.Errorf(node, at, "%v", err)
+		return
+	}
+	vars, environment := d.parseEnvFile(file, data, d.env), d.env
+	d.vars.src.env = func(name string) (string, bool) {
+		if value, ok := environment(name); ok {
+			return value, true
+		}
+		value, ok := vars[name]
+		return value.Reveal(), ok
+	}
+}
+
+// mergeEnvFile adds the variables of envFile that env does not set.
+func (e *entry) mergeEnvFile(m *mapping) {
+	data, err := m.d.readVariableFile(e.EnvFile)
+	if err != nil {
+		m.errorf("envFile", "%v", err)
+		return
+	}
+	vars := m.d.parseEnvFile(e.EnvFile, data, nil)
+	maps.Copy(vars, e.Env)
+	if len(vars) > 0 {
+		e.Env = vars
+	}
+}
+
+// readVariableFile reads a file within the bound of all expansions.
+func (d *decoder) readVariableFile(file string) ([]byte, error) {
+	data, err := d.read(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be read: %w", configfile.Reason(err))
+	}
+	return data, d.vars.take(len(data))
+}
+
+// parseEnvFile parses lines of NAME=value, as editors and shells do. It skips blank lines and lines that begin with #.
+// export before a name is allowed. A value may be in quotes, see [quotedValue]; # after a space ends a value without quotes.
+// With lookup, "…${NAME}…" contains the value of a variable of lookup or of an earlier line. Errors have the name of the
+// file.
+func (d *decoder) parseEnvFile(file string, data []byte, lookup func(string) (string, bool)) map[string]Secret {
 	vars := make(map[string]Secret)
-	for i, line := range strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n") {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
+	known := lookup
+	if lookup != nil {
+		known = func(name string) (string, bool) {
+			if value, ok := lookup(name); ok {
+				return value, true
+			}
+			value, ok := vars[name]
+			return value.Reveal(), ok
+		}
+	}
+	rest := strings.TrimPrefix(string(data), "\ufeff")
+	for line := 1; rest != ""; line++ {
+		var text string
+		text, rest, _ = strings.Cut(rest, "\n")
+		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
 			continue
 		}
-		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+		name, value, ok := strings.Cut(strings.TrimPrefix(text, "export "), "=")
 		name = strings.TrimSpace(name)
-		err := envEntry(name, value)
+		value, lines, err := envValue(strings.TrimSpace(value), rest, known)
 		if !ok {
 			err = errors.New("must be NAME=value")
+		} else if err == nil {
+			err = envEntry(name, value)
 		}
 		if err != nil {
-			d.Errors = append(d.Errors, &Error{File: file, Line: i + 1, Col: 1, Msg: err.Error()})
-			continue
+			d.Errors = append(d.Errors, &Error{File: file, Line: line, Col: 1, Msg: err.Error()})
+		} else {
+			vars[name] = NewSecret(value)
 		}
-		vars[name] = NewSecret(unquoteEnv(strings.TrimSpace(value)))
+		for range lines {
+			_, rest, _ = strings.Cut(rest, "\n")
+		}
+		line += lines
 	}
 	return vars
 }
 
-func unquoteEnv(value string) string {
-	if len(value) >= 2 && value[0] == value[len(value)-1] {
-		inside := value[1 : len(value)-1]
-		switch value[0] {
-		case '\'':
-			return inside
-		case '"':
-			return strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`).Replace(inside)
-		}
+// envValue parses a value that may go on in the rest of its file, and returns how many further lines it takes.
+func envValue(text, rest string, lookup func(string) (string, bool)) (value string, lines int, err error) {
+	if quoted, lines, ok := quotedValue(text, rest); ok {
+		value, err = quoted.expand(lookup)
+		return value, lines, err
 	}
-	if i := strings.Index(value, " #"); i >= 0 {
-		value = strings.TrimRight(value[:i], " \t")
+	if last := len(text) - 1; last > 0 && text[0] == text[last] && (text[0] == '\'' || text[0] == '"') { // as in 'it's'
+		return text[1:last], 0, nil
 	}
-	return value
+	if i := strings.Index(text, " #"); i >= 0 {
+		text = strings.TrimRight(text[:i], " \t")
+	}
+	return text, 0, nil
 }

@@ -14,7 +14,7 @@ const maxExpansion = 16 << 20
 
 // expander replaces in scalars:
 //
-//	${NAME}, ${env:NAME}    the environment variable; an error if it is not set
+//	${NAME}, ${env:NAME}    the environment variable, or the variable of env_file; see unset.go if neither is set
 //	${NAME:-default}        the default if it is not set or empty
 //	${file:PATH}            the content of a file, without one newline at its end
 //	${input:ID}             an input of VS Code; here the environment variable of that name
@@ -42,12 +42,15 @@ func (x *expander) expand(text string) (result string, expanded bool, err error)
 		return text, false, nil
 	}
 	var b strings.Builder
-	var missing []string
+	var missing unsetError
 	for {
 		before, rest, found := strings.Cut(text, "${")
 		if !found {
 			b.WriteString(text)
-			return b.String(), expanded, unset(missing)
+			if missing != nil {
+				return "", false, missing
+			}
+			return b.String(), expanded, nil
 		}
 		if escaped, ok := strings.CutSuffix(before, "$"); ok {
 			b.WriteString(escaped + "${")
@@ -60,7 +63,7 @@ func (x *expander) expand(text string) (result string, expanded bool, err error)
 		}
 		value, err := x.lookup(ref)
 		if e, ok := errors.AsType[unsetError](err); ok {
-			missing = append(missing, string(e)) // look for further ones
+			missing = append(missing, e...) // look for further ones
 		} else if err != nil {
 			return "", false, err
 		}
@@ -106,7 +109,7 @@ func (x *expander) lookup(ref string) (string, error) {
 	case hasFallback && value == "":
 		return fallback, nil
 	case !set:
-		return "", unsetError(name)
+		return "", unsetError{{Name: name}}
 	}
 	x.note(name, value)
 	return value, nil
@@ -117,26 +120,6 @@ func (x *expander) note(name, value string) {
 	if len(value) >= minSecret {
 		x.done = append(x.done, expansion{name, NewSecret(value)})
 	}
-}
-
-// unsetError is the name of an environment variable that is not set.
-type unsetError string
-
-func (e unsetError) Error() string {
-	return fmt.Sprintf("the environment variable %s is not set; set it, or write ${%s:-default}", string(e), string(e))
-}
-
-// unset is the error of a scalar that refers to variables that are not set, nil for none.
-func unset(names []string) error {
-	switch len(names) {
-	case 0:
-		return nil
-	case 1:
-		return unsetError(names[0])
-	}
-	n := len(names) - 1
-	return fmt.Errorf("the environment variables %s and %s are not set; set them, or write ${%s:-default}",
-		strings.Join(names[:n], ", "), names[n], names[0])
 }
 
 func (x *expander) content(path string) (string, error) {
@@ -154,7 +137,7 @@ func (x *expander) input(id string) (string, error) {
 	name := InputVariable(id)
 	value, set := x.src.env(name)
 	if !set {
-		return "", fmt.Errorf("the host asks its user for %s; here the environment variable %s must be set", configfile.Quote("${input:"+id+"}"), name)
+		return "", unsetError{{Name: name, Input: id}}
 	}
 	return value, nil
 }

@@ -18,7 +18,15 @@ func (u Upstream) Hash() string {
 	h := sha256.New()
 	writeString(h, u.Name)
 	writeValue(h, reflect.ValueOf(u))
+	u.writeUnset(h)
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// writeUnset writes the variables that are not set: a value that lacks one differs from the value with an empty one.
+func (u Upstream) writeUnset(h hash.Hash) {
+	for _, v := range u.Unset {
+		writeString(h, v.Name)
+	}
 }
 
 // writeValue writes a value of the schema in a form that no other value shares: fields in the order of

@@ -67,6 +67,7 @@ func parse(src source, data []byte) (*Config, error) {
 	}
 	d := newDecoder(src, root, data)
 	d.hosts = hasKey(root, "mcpServers", "servers") || hasKey(root, hostServerKeys...)
+	d.readVariables()
 	var doc document
 	d.structure(root, root, configfile.Path{}, "", reflect.ValueOf(&doc).Elem())
 	if len(d.Errors) > 0 {

@@ -225,7 +225,7 @@ func FuzzParse(f *testing.F) {
 		}
 		prefixes := make(map[string]bool)
 		for _, u := range c.Upstreams {
-			if !namePattern.MatchString(u.Name) || (u.Command == "") == (u.URL == "") || u.Transport == "" || u.Timeout <= 0 {
+			if !namePattern.MatchString(u.Name) || u.Unset == nil && (u.Command == "") == (u.URL == "") || u.Transport == "" || u.Timeout <= 0 {
 				t.Errorf("not a valid upstream: %+v", u)
 			}
 			if p := u.EffectivePrefix(); p != "" {

@@ -45,10 +45,11 @@ func digestOf(v reflect.Value) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// ConnectionHash is a digest of the name of the upstream and its [Connection].
+// ConnectionHash is a digest of the name of the upstream, its [Connection], and the variables that are not set.
 func (u Upstream) ConnectionHash() string {
 	h := sha256.New()
 	writeString(h, u.Name)
 	writeValue(h, reflect.ValueOf(u.Connection))
+	u.writeUnset(h)
 	return hex.EncodeToString(h.Sum(nil))
 }

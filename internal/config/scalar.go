@@ -22,6 +22,10 @@ func (d *decoder) scalar(n *yaml.Node, p configfile.Path, f *field, v reflect.Va
 		return false
 	}
 	text, expanded, err := d.vars.expand(n.Value)
+	if missing, ok := errors.AsType[unsetError](err); ok && inUpstream(p) {
+		d.leaveUnset(n, p, f, v, missing)
+		return false
+	}
 	if err != nil {
 		d.Errorf(n, p, "%v", err)
 		return false

@@ -81,6 +81,9 @@ func Login(ctx context.Context, cfg *config.Config, name string, port int, show 
 		return fmt.Errorf("there is no upstream %s; you can log in to %s", name, strings.Join(names, ", "))
 	}
 	u := cfg.Upstreams[at]
+	if err := u.UnsetError(); err != nil {
+		return err
+	}
 	if u.Auth.Kind != config.CredentialUser {
 		return fmt.Errorf("the upstream %s takes no grants of users; set auth: {kind: user} for it first", u.Name)
 	}

@@ -42,7 +42,8 @@ type upstreamEntry struct {
 	options  upstream.Options
 	lifetime connector.Lifetime
 	health   connector.HealthSettings
-	pins     *pins.Store // the accepted tools, nil if the upstream is not pinned
+	unset    []config.UnsetVariable // why it cannot be connected to
+	pins     *pins.Store            // the accepted tools, nil if the upstream is not pinned
 
 	// conn is the connection that the configuration asks for.
 	conn *connection
@@ -171,11 +172,11 @@ func (g *Gateway) newEntries(cfg *config.Config) (entries []*upstreamEntry, err 
 			g.log.Info("upstream is disabled", zap.String("upstream", u.Name))
 			continue
 		}
-		o, optionsErr := g.options(u.Name, u.ConnectionHash(), u.Connection)
+		o, optionsErr := g.optionsOf(u)
 		if optionsErr != nil {
 			return nil, optionsErr
 		}
-		e := &upstreamEntry{name: u.Name, required: u.Required, filter: filterOf(u), rules: rulesOf(u), options: o, lifetime: lifetimeOf(u), health: healthOf(u)}
+		e := &upstreamEntry{name: u.Name, required: u.Required, filter: filterOf(u), rules: rulesOf(u), options: o, lifetime: lifetimeOf(u), health: healthOf(u), unset: u.Unset}
 		if u.Pin {
 			if accepted == nil {
 				if accepted, optionsErr = pins.Open(g.state.Path(), g.log); optionsErr != nil {

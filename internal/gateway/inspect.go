@@ -61,6 +61,11 @@ func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
 			call.Template: len(s.Catalog.Templates), call.Prompt: len(s.Catalog.Prompts),
 		},
 	}
+	for _, v := range e.unset {
+		u.Unset = append(u.Unset, inspect.UnsetVariable{
+			Name: v.Name, File: v.Place.File, Line: v.Place.Line, Column: v.Place.Col, Path: v.Place.Path, Message: v.Place.Msg,
+		})
+	}
 	for _, at := range e.conn.sessions.URLs() {
 		u.URLs = append(u.URLs, inspect.URL(at))
 	}

@@ -19,6 +19,16 @@ import (
 	"mcpgateway/internal/wire"
 )
 
+// optionsOf translates the configuration of an upstream. An upstream whose variables are not set stays down, and says so.
+func (g *Gateway) optionsOf(u config.Upstream) (upstream.Options, error) {
+	if err := u.UnsetError(); err != nil {
+		o := g.commonOptions(u.Name)
+		o.EraKey, o.Unusable = u.ConnectionHash(), err
+		return o, nil
+	}
+	return g.options(u.Name, u.ConnectionHash(), u.Connection)
+}
+
 // options translates the configuration of the connection to one upstream. A reload keeps the
 // connection while that configuration is the same, so nothing else of the upstream is read here.
 func (g *Gateway) options(name, key string, u config.Connection) (upstream.Options, error) {

@@ -68,7 +68,7 @@ const (
 // of an item. The members that are set depend on the subject.
 type Finding struct {
 	Severity string `json:"severity"`
-	// What holds configuration, idle (a glob matches nothing), unreachable, degraded, the
+	// What holds configuration, unset (a variable that an upstream needs), idle (a glob matches nothing), unreachable, degraded, the
 	// problem of an item (quarantined, clash, …), or the outcome of a probe (error, lost,
 	// timeout, refused).
 	What     string `json:"what"`
@@ -177,7 +177,7 @@ func (r *Report) addUpstream(u Upstream, late func(reason string) string) {
 			f.Message = late(u.Reason)
 		}
 	}
-	if f.What != "" {
+	if f.What != "" && len(u.Unset) == 0 { // unset variables are findings about the configuration
 		r.Findings = append(r.Findings, f)
 	}
 	r.Upstreams = append(r.Upstreams, report)

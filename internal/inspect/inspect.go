@@ -39,7 +39,17 @@ type Upstream struct {
 	Reason   string          // why it is degraded, down or slow to start, and what to do about it
 	Took     time.Duration   // the duration of the first attempt to connect, 0 while it goes on
 	Required bool
-	URLs     []URL // if the upstream has several
+	URLs     []URL           // if the upstream has several
+	Unset    []UnsetVariable // why it is down
+}
+
+// UnsetVariable is a variable that the configuration of an upstream refers to and that is not set.
+type UnsetVariable struct {
+	Name         string
+	File         string // the place that refers to it
+	Line, Column int
+	Path         string
+	Message      string // how to set it
 }
 
 // URL is how one of several URLs of an upstream is.

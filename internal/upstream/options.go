@@ -2,8 +2,10 @@ package upstream
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -52,11 +54,13 @@ type Options struct {
 }
 
 // Server says how the server is reached, and what it is expected to say. Exactly one of
-// Stdio, Pipe and HTTP is set.
+// Stdio, Pipe, HTTP and Unusable is set.
 type Server struct {
 	Stdio *process.Config // a child process
 	Pipe  inproc.StartFunc
-	HTTP  *httpconn.Config
+	// Unusable says for operators why no connection can be made until the configuration changes.
+	Unusable error
+	HTTP     *httpconn.Config
 	// URLs are the URLs of the server over HTTP if it has several; then HTTP has the first.
 	URLs []URL
 	// Transport is one of those over HTTP if HTTP is set: transport.Auto.
@@ -210,6 +214,9 @@ func (o *Options) newConnector(beside *connector.Connector) *connector.Connector
 
 // dialer returns the dialer of the transport in the options.
 func (o *Options) dialer(tools httpconn.ToolHeaders) (protocol.Dialer, error) {
+	if o.Unusable != nil {
+		return unusable{o.Unusable}, nil
+	}
 	s := transport.Settings{Program: o.Stdio, Start: o.Pipe, HTTP: o.HTTP, MaxConcurrent: o.MaxConcurrent, Tools: tools}
 	kind := o.Transport
 	if kind == "" {
@@ -234,6 +241,14 @@ func (o *Options) dialer(tools httpconn.ToolHeaders) (protocol.Dialer, error) {
 	return d, nil
 }
 
+// unusable is a dialer that always fails.
+type unusable struct{ why error }
+
+// Dial implements protocol.Dialer. Clients do not get the reason of operators.
+func (u unusable) Dial(context.Context, protocol.NotificationSink) (protocol.Conn, protocol.Hello, error) {
+	return nil, protocol.Hello{}, &protocol.CallError{Reason: "its configuration is not complete; the log of the gateway says what is missing", Cause: u.why, NotSent: true}
+}
+
 // shortMemory remembers the era of one server as long as its connector lives.
 type shortMemory struct{ era atomic.Uint32 }
 
@@ -244,6 +259,8 @@ func (m *shortMemory) Remember(_ string, era wire.Era) { m.era.Store(uint32(era)
 // It is for the log: it may contain addresses, paths and output of the server.
 func (o *Options) advice(why error) string {
 	switch {
+	case o.Unusable != nil:
+		return strings.ReplaceAll(o.Unusable.Error(), "\n", "; ")
 	case o.Stdio != nil:
 		return diagnose.Program(*o.Stdio, why)
 	case o.HTTP != nil:

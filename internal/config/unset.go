@@ -1,0 +1,83 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"mcpgateway/internal/configfile"
+)
+
+// UnsetVariable is a variable that a file refers to and that is not set.
+type UnsetVariable struct {
+	Name  string
+	Input string // the id of the host's input that the variable stands for; "" for others
+	// Place is the value that refers to the variable. Its message says how to set the variable.
+	Place Error
+}
+
+// unsetError is the error of a scalar that refers to variables that are not set.
+type unsetError []UnsetVariable
+
+func (e unsetError) Error() string {
+	if e[0].Input != "" {
+		return fmt.Sprintf("the host asks its user for %s; here the environment variable %s must be set, in the environment or in env_file",
+			configfile.Quote("${input:"+e[0].Input+"}"), e[0].Name)
+	}
+	var names []string
+	for _, v := range e {
+		names = append(names, v.Name)
+	}
+	const set = "in the environment or in env_file, or write ${%s:-default}"
+	if len(e) == 1 {
+		return fmt.Sprintf("the environment variable %s is not set; set it "+set, names[0], names[0])
+	}
+	last := len(e) - 1
+	return fmt.Sprintf("the environment variables %s and %s are not set; set them "+set, strings.Join(names[:last], ", "), names[last], names[0])
+}
+
+// inUpstream reports whether a key concerns one upstream alone. An unset variable then takes down this upstream, whose
+// items nobody can use. Every other key may be about access, so its variable must be set; a prefix is one of them, since
+// rules name items by it.
+func inUpstream(p configfile.Path) bool {
+	return strings.HasPrefix(p.Pattern, "upstreams.*.") && p.Pattern != "upstreams.*.prefix"
+}
+
+// leaveUnset records the variables that a value of an upstream lacks. The value becomes the text of the file if that has a
+// valid form, so that the checks of the upstream find it present; else it keeps its default.
+func (d *decoder) leaveUnset(n *yaml.Node, p configfile.Path, f *field, v reflect.Value, missing unsetError) {
+	for _, variable := range missing {
+		variable.Place = Error{File: d.file, Line: n.Line, Col: n.Column, Path: p.Text, Msg: unsetError{variable}.Error()}
+		*d.unset = append(*d.unset, variable)
+	}
+	if f.typ == reflect.TypeFor[Secret]() || f.typ.Kind() == reflect.String {
+		_ = f.set(v, n.Value)
+	}
+}
+
+// takeUnset returns the variables that the upstream lacks, each once for each of its values.
+func (d *decoder) takeUnset() []UnsetVariable {
+	taken := *d.unset
+	*d.unset = nil
+	return slices.Compact(taken)
+}
+
+// lacks reports whether a key of the upstream refers to variables that are not set.
+func (u *Upstream) lacks(key string) bool {
+	return slices.ContainsFunc(u.Unset, func(v UnsetVariable) bool { return strings.HasSuffix(v.Place.Path, "."+key) })
+}
+
+// UnsetError says which variables an upstream lacks, where, and how to set them; nil if it lacks none.
+func (u Upstream) UnsetError() error {
+	var errs Errors
+	for _, v := range u.Unset {
+		errs = append(errs, &v.Place)
+	}
+	if errs == nil {
+		return nil
+	}
+	return errs
+}

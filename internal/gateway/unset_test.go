@@ -1,0 +1,49 @@
+package gateway
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/upstream/connector"
+)
+
+// An unset variable takes down its upstream alone. The upstream comes up when env_file, which is
+// watched, has the variable, and goes down without it.
+func TestUnsetVariable(t *testing.T) {
+	a, b := newScripted(t, "a"), newScripted(t, "b")
+	vars := filepath.Join(t.TempDir(), "vars.env")
+	set := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(vars, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("")
+	f := runFile(t, "env_file: "+vars+"\nupstreams:\n  a: "+a.entry("")+"\n  b: "+b.entry(`, "headers": {"X-Key": "${UNSET_HERE}"}`)+"\n")
+	polltest.Until(t, "b is down", func() bool { return f.Upstreams()[1].State == connector.Down })
+	down := f.Upstreams()[1]
+	want := f.path + ":4:" // the place follows
+	if !strings.HasPrefix(down.Reason, want) || !strings.HasSuffix(down.Reason, "upstreams.b.headers.X-Key: the environment variable UNSET_HERE is not set; set it in the environment or in env_file, or write ${UNSET_HERE:-default}") {
+		t.Errorf("the reason is %q", down.Reason)
+	}
+	if len(down.Unset) != 1 || down.Unset[0].Name != "UNSET_HERE" || down.Unset[0].Line != 4 || down.Unset[0].Path != "upstreams.b.headers.X-Key" {
+		t.Errorf("unset: %+v", down.Unset)
+	}
+	if tools := listOf(t, f.Gateway); !strings.Contains(tools, "a__a") || strings.Contains(tools, "b__b") {
+		t.Errorf("the list is %s", tools)
+	}
+	if answer := callOf(t, f.Gateway, "b__b"); strings.Contains(answer, "UNSET_HERE") || strings.Contains(answer, f.path) {
+		t.Errorf("a client learns the configuration: %s", answer)
+	}
+
+	set("UNSET_HERE=key\n")
+	polltest.Until(t, "b comes up", func() bool { return strings.Contains(listOf(t, f.Gateway), "b__b") })
+	if up := f.Upstreams()[1]; up.Unset != nil || up.State != connector.Ready {
+		t.Errorf("b is %+v", up)
+	}
+	set("")
+	polltest.Until(t, "b goes down", func() bool { return f.Upstreams()[1].State == connector.Down })
+}
