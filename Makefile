@@ -8,15 +8,22 @@ SOAK_CALLS ?= 1000000
 TEST_TIMEOUT ?= 40m
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build test race soak reload lint bench bench-quick benchmarks fuzz clean
+# The platforms of make dist; an empty list means all that a release has.
+PLATFORMS ?=
+
+.PHONY: build dist test race soak reload lint bench bench-quick benchmarks fuzz clean
 
 build: ## bin/gateway, a static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/gateway ./cmd/gateway
+
+dist: ## bin/dist: archives, packages, formula, checksums; PLATFORMS=linux/amd64 for one, VERSION=1.2.3, URL=https://... for the formula
+	$(GO) -C deploy/dist run . $(if $(PLATFORMS),-platforms $(PLATFORMS)) $(if $(VERSION),-version $(VERSION)) $(if $(URL),-url $(URL))
 
 test: ## installs what the tests need, then runs all of them
 	test/install.sh
 	$(GO) test -timeout $(TEST_TIMEOUT) ./...
 	cd deploy/test && $(GO) test -timeout $(TEST_TIMEOUT) -count=1 ./...
+	cd deploy/dist && $(GO) test -timeout $(TEST_TIMEOUT) -count=1 ./...
 
 race: ## the unit tests and a short soak under the race detector
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./internal/... ./cmd/... ./test/soak
@@ -32,7 +39,7 @@ lint:
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	GOOS=darwin $(GO) build ./... && GOOS=windows $(GO) build ./...
-	cd deploy/test && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
+	for module in deploy/test deploy/dist; do (cd $$module && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...) || exit 1; done
 
 bench: ## all workloads of docs/performance.md, beside httputil.ReverseProxy, nginx and an SDK proxy; the figures go to bin/bench.json
 	bench/nginx.sh

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Downloads everything that the tests need, because the tests themselves have no network: the Go modules of this module and of deploy/test, and,
-# into test/node_modules, the MCP clients, the servers and the conformance suite of the end-to-end tests, with their Node; and nginx.
+# Downloads everything that the tests need, because the tests themselves have no network: the Go modules of this module, deploy/test and
+# deploy/dist; into test/node_modules, the MCP clients, the servers and the conformance suite of the end-to-end tests, with their Node;
+# and nginx.
 # Versions and digests come from go.sum and package-lock.json. The script does nothing if everything is installed.
 set -eu
 cd "$(dirname "$0")"
@@ -20,7 +21,7 @@ try() {
 }
 
 # All modules are needed: the tests of the image run "go mod download" like deploy/Dockerfile, but without a network.
-for module in .. ../deploy/test; do
+for module in .. ../deploy/test ../deploy/dist; do
 	try go -C $module mod download
 done
 

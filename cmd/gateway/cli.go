@@ -73,8 +73,23 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate(versionText())
 	root.SetFlagErrorFunc(unknownFlag)
 	opts.flags(root)
-	root.AddCommand(newRun(), newStdio(), newCheck(), newList(), newCall(), newExplain(), newPin(), newImport(), newKey(), newLogin(), newHealth(), newVersion(),
-		newConnect(), newDisconnect())
+	root.AddCommand(
+		newRun(),
+		newStdio(),
+		newCheck(),
+		newList(),
+		newCall(),
+		newExplain(),
+		newPin(),
+		newImport(),
+		newConnect(),
+		newDisconnect(),
+		newKey(),
+		newLogin(),
+		newHealth(),
+		newVersion(),
+		newMan(),
+	)
 	root.PersistentPreRunE = checkFlags
 	// The commands of cobra accept any word as a verb or a shell and print their help.
 	root.InitDefaultHelpCmd()
