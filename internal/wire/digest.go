@@ -18,10 +18,26 @@ import (
 // the RFC does, so do not use it if two values must not be confused: bridge has another
 // digest for that.
 func AppendDigest(b []byte, value Raw) []byte {
-	canonical := jsontext.Value(slices.Clone(value))
-	if canonical.Canonicalize(jsontext.CanonicalizeRawInts(false)) != nil {
-		canonical = jsontext.Value(value)
+	at := len(b) // the canonical form is behind b for a moment
+	if len(value) <= maxPlainSize {
+		if form, ok := appendCanonical(b, ValueOf(value), maxPlainDepth); ok {
+			return appendSum(form[:at], form[at:])
+		}
 	}
-	sum := sha256.Sum256(canonical)
+	return appendSum(b, canonicalForm(value))
+}
+
+// canonicalForm returns the canonical form of any value, and the value itself if it has none.
+func canonicalForm(value Raw) []byte {
+	form := jsontext.Value(slices.Clone(value))
+	if form.Canonicalize(jsontext.CanonicalizeRawInts(false)) != nil {
+		return value
+	}
+	return form
+}
+
+// appendSum appends the hash of a form, which may be behind b.
+func appendSum(b, form []byte) []byte {
+	sum := sha256.Sum256(form)
 	return hex.AppendEncode(append(b, "sha256:"...), sum[:])
 }

@@ -167,8 +167,21 @@ func SetMember(obj Raw, name string, value Raw) Raw {
 
 // AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
 func AppendString(dst []byte, s string) []byte {
+	if isPlain(s) {
+		return append(append(append(dst, '"'), s...), '"')
+	}
 	out, _ := jsontext.AppendQuote(dst, s) // the error only reports invalid UTF-8, which was replaced
 	return out
+}
+
+// isPlain reports whether s is printable ASCII without anything to escape, as most strings are.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // String returns s as a JSON string.
