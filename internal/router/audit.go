@@ -57,9 +57,6 @@ const (
 	maxAuditArguments = 64 << 10
 )
 
-// auditTime is the form of the time in a line, the same as in the log.
-const auditTime = "2006-01-02T15:04:05.000Z07:00"
-
 // auditedItem is what a decision is about.
 type auditedItem struct {
 	kind             call.Kind
@@ -76,7 +73,7 @@ var auditLines = sync.Pool{New: func() any { return new(auditLine) }}
 func newAuditLine(event string, c *call.Call) *auditLine {
 	l := auditLines.Get().(*auditLine)
 	l.b = append(l.b[:0], `{"time":"`...)
-	l.b = time.Now().UTC().AppendFormat(l.b, auditTime)
+	l.b = plaintext.AppendTime(l.b, time.Now()) // the form of the log, too
 	l.b = append(l.b, '"')
 	l.text("event", event, maxAuditName)
 	l.text("request", c.ID, maxAuditName)
@@ -217,10 +214,7 @@ func (a *Audit) ended(c *call.Call, public string, log *logFields, res call.Resu
 	if log.upstream != "" {
 		l.text("upstream", log.upstream, maxAuditName)
 	}
-	outcome := outcomeOf(err)
-	if err == nil {
-		outcome = outcomeOfResult(c.Method, res.Raw)
-	}
+	outcome := log.outcomeOf(c, res.Raw, err)
 	l.text("outcome", outcome, maxAuditName)
 	if rpc, ok := errors.AsType[*wire.Error](err); ok {
 		l.number("code", rpc.Code)
@@ -238,13 +232,23 @@ func outcomeOfResult(method string, raw wire.Raw) string {
 	if wire.MethodOf(method).Kind == wire.KindList {
 		return outcomeOK // without reading the whole list
 	}
-	v := wire.ValueOf(raw)
-	switch kind := v.Get("resultType"); {
+	var kind, task, isError wire.Value
+	for m := range wire.ValueOf(raw).Members() { // one walk: the content may be long
+		switch {
+		case !kind.Exists() && m.Is("resultType"):
+			kind = m.Value
+		case !task.Exists() && m.Is("task"):
+			task = m.Value
+		case !isError.Exists() && m.Is("isError"):
+			isError = m.Value
+		}
+	}
+	switch ofTool := method == wire.MethodToolsCall; {
 	case kind.IsString("input_required"):
 		return "input_required"
-	case kind.IsString("task"), method == wire.MethodToolsCall && v.Get("task").Kind() == '{':
+	case kind.IsString("task"), ofTool && task.Kind() == '{':
 		return "task"
-	case method == wire.MethodToolsCall && v.Get("isError").Bool():
+	case ofTool && isError.Bool():
 		return "tool_error"
 	default:
 		return outcomeOK

@@ -170,6 +170,19 @@ func outcomeOf(err error) string {
 type logFields struct {
 	upstream, item, rule string
 	reason               string // why the call failed, "" for what its error says
+	outcome              string // "" if nobody has asked for it yet
+}
+
+// outcomeOf returns the outcome of the call, which it remembers: a result may be long.
+func (l *logFields) outcomeOf(c *call.Call, res wire.Raw, err error) string {
+	switch {
+	case l.outcome != "":
+	case err != nil:
+		l.outcome = outcomeOf(err)
+	default:
+		l.outcome = outcomeOfResult(c.Method, res)
+	}
+	return l.outcome
 }
 
 // decision keeps the last decision about a call.
@@ -187,7 +200,7 @@ const maxFields = 9
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // observe counts and logs a call that has ended. res is its result if err is nil.
-func (r *Router) observe(c *call.Call, log logFields, duration time.Duration, res wire.Raw, err error) {
+func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, res wire.Raw, err error) {
 	method := methodLabel(c.Method)
 	outcome := outcomeOf(err)
 	r.metrics.requestCounters.get(requestLabels{method, log.upstream, outcome}).Inc()
@@ -211,11 +224,9 @@ func (r *Router) observe(c *call.Call, log logFields, duration time.Duration, re
 	if log.rule != "" {
 		fields = append(fields, zap.String("rule", log.rule))
 	}
-	if err == nil { // the metrics do not distinguish results
-		outcome = outcomeOfResult(c.Method, res)
-	}
+	outcome = log.outcomeOf(c, res, err) // the metrics do not distinguish results
 	fields = append(fields, zap.String("outcome", outcome))
-	if reason := reasonOf(outcome, c, &log, err); reason != "" {
+	if reason := reasonOf(outcome, c, log, err); reason != "" {
 		fields = append(fields, zap.String("reason", reason))
 	}
 	entry.Write(append(fields, zap.Float64("duration_ms", milliseconds(duration)))...)

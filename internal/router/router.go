@@ -201,7 +201,7 @@ func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) 
 	begin := time.Now()
 	res, log, err := r.handle(ctx, c)
 	duration := time.Since(begin)
-	r.observe(c, log, duration, res.Raw, err)
+	r.observe(c, &log, duration, res.Raw, err)
 	if r.audit != nil {
 		if public, ok := auditedName(c); ok {
 			r.audit.ended(c, public, &log, res, duration, err)

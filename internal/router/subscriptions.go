@@ -74,7 +74,7 @@ func (s *Subscriptions) Subscribe(ctx context.Context, c *call.Call, public stri
 	d.Method = wire.MethodResourcesSubscribe // a listen request subscribes to many
 	cancel, log, err := s.subscribe(ctx, &d, public, deliver)
 	duration := time.Since(begin)
-	s.router.observe(&d, log, duration, nil, err)
+	s.router.observe(&d, &log, duration, nil, err)
 	if a := s.router.audit; a != nil {
 		a.ended(&d, public, &log, call.Result{}, duration, err)
 	}
