@@ -69,7 +69,7 @@ func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
 	for _, at := range e.conn.sessions.URLs() {
 		u.URLs = append(u.URLs, inspect.URL(at))
 	}
-	if (s.State == connector.Down || s.State == connector.Connecting) && s.Reason != "" && s.Advice != "" {
+	if (s.State == connector.Down || s.State == connector.Connecting) && s.Advice != "" {
 		u.Reason = s.Advice
 	}
 	return u

@@ -82,7 +82,7 @@ func TestAdviceForPrograms(t *testing.T) {
 		"status 3": {"sh", []string{"-c", "exit 3"}, "", `the program "sh" ended with exit status 3 before initialize and said nothing on its standard error: check its args and env, and run it by hand`,
 			"the server ended: exit status 3"},
 		"status 3 with a reason on stderr": {"sh", []string{"-c", "echo one >&2; echo 'KEY is not set' >&2; echo >&2; exit 3"}, "",
-			`the program "sh" ended with exit status 3 before initialize; the last line of its standard error is "KEY is not set": fix that, and check its args and env`, "the server ended: exit status 3"},
+			`the program "sh" ended with exit status 3 before initialize; its standard error says "KEY is not set": fix that, and check its args and env`, "the server ended: exit status 3"},
 		"long stderr": {"sh", []string{"-c", "head -c 5000 /dev/zero | tr '\\0' x >&2; exit 3"}, "",
 			`the program "sh" ended with exit status 3 before initialize; the last line of its standard error is "` + strings.Repeat("x", diagnose.MaxExcerpt) + `": fix that, and check its args and env`, "the server ended: exit status 3"},
 		"prints to stdout and ends": {"sh", []string{"-c", "echo usage: x; exit 2"}, "",
@@ -276,4 +276,16 @@ func tcpServer(t *testing.T, on func(c net.Conn)) string {
 		serving.Wait()
 	})
 	return "http://" + l.Addr().String() + "/mcp"
+}
+
+// While a program makes its first attempt, operators see what it writes to its standard
+// error: it may hang.
+func TestStandardErrorWhileConnecting(t *testing.T) {
+	const script = `echo starting >&2; echo "Error: connect ECONNREFUSED 127.0.0.1:1" >&2; exec cat >/dev/null`
+	r := start(t, Options{Server: Server{Stdio: &process.Config{Command: "sh", Args: []string{"-c", script}, Env: process.Environ(nil, nil)}}})
+	const want = `its standard error says "Error: connect ECONNREFUSED 127.0.0.1:1"`
+	shot := r.watch.wait(t, func(s connector.Snapshot) bool { return strings.Contains(s.Advice, "ECONNREFUSED") })
+	if shot.State != connector.Connecting || shot.Advice != want || shot.Reason != "" {
+		t.Errorf("%s: %q, %q", shot.State, shot.Reason, shot.Advice)
+	}
 }

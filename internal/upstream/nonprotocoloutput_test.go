@@ -76,6 +76,7 @@ func TestLineTooLongWhenReady(t *testing.T) {
 // learn that there is such text, and operators see how it begins.
 func TestNonProtocolOutputWhileConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.WarnLevel)
 		s := &upstreamtest.Server{Handle: func(l *upstreamtest.Instance, m wire.Message) {
 			switch m.Method {
 			case wire.MethodInitialize:
@@ -89,17 +90,21 @@ func TestNonProtocolOutputWhileConnecting(t *testing.T) {
 		}}
 		r := start(t, Options{Server: Server{Pipe: s.Pipe}, Mask: func(text string) string {
 			return strings.ReplaceAll(text, "hunter-22", "[redacted]")
-		}})
+		}, Logger: zap.New(core)})
 		snap := r.watch.wait(t, func(s connector.Snapshot) bool { return s.Reason != "" })
 		if snap.State != connector.Connecting || snap.Reason != "the server prints text that is no MCP message" {
 			t.Errorf("%s, %s", snap.State, snap.Reason)
 		}
-		begin := `\x1b[1mWelcome\x1b[0m, [redacted]`
+		begin := `Welcome, [redacted]`
 		want := `the server prints text that is no MCP message, such as "` + begin + "!"
 		if !strings.HasPrefix(snap.Advice, want) || len(snap.Advice) > 500 || strings.Contains(snap.Advice, "hunter") {
 			t.Errorf("advice\n%s, want\n%s…", snap.Advice, want)
 		}
 		synctest.Wait()
+		quoted := logs.FilterMessage("a line of the server is no message").FilterFieldKey("text").All()
+		if len(quoted) != 1 || !strings.HasPrefix(quoted[0].ContextMap()["text"].(string), "Welcome, [redacted]!") {
+			t.Errorf("the log quotes %v", quoted)
+		}
 		close(s.Instance(1).Hold)
 		if snap := r.watch.wait(t, isReady); snap.Reason != "" {
 			t.Errorf("ready with reason %s", snap.Reason)

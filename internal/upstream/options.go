@@ -48,7 +48,9 @@ type Options struct {
 	instance string        // distinguishes connectors with one name
 	// printed takes the first text that the server prints and that is not MCP, and nil
 	// with its first message.
-	printed  func(text []byte)
+	printed func(text []byte)
+	// wrote takes what the standard error of the server says.
+	wrote    func(line string, isError bool)
 	throttle *protocol.Throttle // of the session
 	urls     *urlPool           // of all sessions; nil if the server has only one URL
 }
@@ -176,7 +178,7 @@ func (o Options) withDefaults() *Options {
 		o.Mask = func(text string) string { return text }
 	}
 	if o.printed == nil {
-		o.printed = func([]byte) {}
+		o.printed, o.wrote = func([]byte) {}, func(string, bool) {}
 	}
 	o.refusals = protocol.NewRefusals()
 	if len(o.URLs) > 1 {
@@ -207,7 +209,7 @@ func (o *Options) newConnector(beside *connector.Connector) *connector.Connector
 		options.Start = o.Start
 	}
 	c := connector.New(options)
-	o.printed = c.Printed // before Run: sessions that are opened later copy the options
+	o.printed, o.wrote = c.Printed, c.Wrote // before Run: sessions that are opened later copy the options
 	o.throttle = protocol.NewThrottle(c.Exceeded)
 	return c
 }

@@ -191,7 +191,7 @@ func (t *catalogRefresher) refresh(ctx context.Context, which kinds, news func()
 		return // the lists did not fail: the conversation is over
 	}
 	next := t.c.Snapshot()
-	next.State, next.Settled, next.Lost = Ready, true, false
+	next.State, next.Settled, next.Lost, next.Advice = Ready, true, false, ""
 	next.Revision, next.Info, next.Capabilities, next.Instructions = t.h.Revision, t.h.Info, t.h.Capabilities, t.h.Instructions
 	for k := range numKinds {
 		items := k.items(&next.Catalog)

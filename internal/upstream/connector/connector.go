@@ -172,7 +172,7 @@ func (c *Connector) connect(ctx context.Context, d protocol.Dialer) (protocol.Co
 	if err != nil && ctx.Err() != nil {
 		cause := context.Cause(ctx)
 		if s, ok := errors.AsType[*diagnose.HandshakeError](err); ok {
-			cause = &diagnose.HandshakeError{Err: cause, LastLine: s.LastLine, NonProtocolOutput: s.NonProtocolOutput}
+			cause = &diagnose.HandshakeError{Err: cause, Words: s.Words, NonProtocolOutput: s.NonProtocolOutput}
 		}
 		err = cause
 	}

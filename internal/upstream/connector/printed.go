@@ -16,3 +16,13 @@ func (c *Connector) Printed(text []byte) {
 		}
 	})
 }
+
+// Wrote takes the line of the server's standard error that says most. During the first
+// attempt the snapshot has it, for operators, unless it has better advice.
+func (c *Connector) Wrote(line string, isError bool) {
+	c.update(func(s *state) {
+		if s.snapshot.State == Connecting && s.snapshot.Reason == "" {
+			s.snapshot.Advice = diagnose.StandardError(line, isError)
+		}
+	})
+}

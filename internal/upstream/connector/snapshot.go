@@ -146,7 +146,7 @@ func (c *Connector) remember(known *Snapshot) {
 // identity: the connector keeps the old slice if the items are the same.
 func (s *Snapshot) Same(o *Snapshot) bool {
 	same := func(a, b []wire.Raw) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
-	return s.State == o.State && s.Reason == o.Reason && s.Settled == o.Settled && s.Lost == o.Lost && s.Changes == o.Changes && s.Failed == o.Failed &&
+	return s.State == o.State && s.Reason == o.Reason && (s.State != Connecting || s.Advice == o.Advice) && s.Settled == o.Settled && s.Lost == o.Lost && s.Changes == o.Changes && s.Failed == o.Failed &&
 		s.Revision == o.Revision && s.Instructions == o.Instructions &&
 		bytes.Equal(s.Info, o.Info) && bytes.Equal(s.Capabilities, o.Capabilities) &&
 		same(s.Catalog.Tools, o.Catalog.Tools) && same(s.Catalog.Prompts, o.Catalog.Prompts) &&

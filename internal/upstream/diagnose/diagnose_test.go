@@ -11,7 +11,7 @@ import (
 )
 
 func TestProgram(t *testing.T) {
-	exit := &process.ExitError{Err: errors.New("exit status 3"), LastLine: "KEY is not set"}
+	exit := &process.ExitError{Err: errors.New("exit status 3"), Words: process.Words{Text: "KEY is not set"}}
 	for name, tc := range map[string]struct {
 		why  error
 		want string
@@ -23,12 +23,16 @@ func TestProgram(t *testing.T) {
 		"ended later":     {exit, `the program "x" ended with exit status 3; the last line of its standard error is "KEY is not set": it is started again`},
 		"a line too long": {&LineTooLongError{9}, `the program "x": the server wrote more than 9 bytes without the end of a line: it is started again; have its tools answer with less, and see that it prints nothing but MCP messages on standard output`},
 		"too much memory": {
-			&process.ExitError{Err: errors.New("signal: killed"), Memory: &process.MemoryError{Used: 600 << 20, Limit: 512 << 20}, LastLine: "loading"},
+			&process.ExitError{Err: errors.New("signal: killed"), Memory: &process.MemoryError{Used: 600 << 20, Limit: 512 << 20}, Words: process.Words{Text: "loading"}},
 			`the program "x" and the processes that it started were ended: it used 600 MiB of memory, and limits.memory allows 512 MiB; the last line of its standard error is "loading": raise limits.memory, or find out what they need it for`,
 		},
 		"too many files": {
-			&process.ExitError{Err: errors.New("exit status 1"), LastLine: "Node.js v22", OutOfFiles: true},
+			&process.ExitError{Err: errors.New("exit status 1"), Words: process.Words{Text: "Node.js v22"}, OutOfFiles: true},
 			`the program "x" ended with exit status 1; the last line of its standard error is "Node.js v22"; it says that too many files were open, and limits.files allows 64: it is started again`,
+		},
+		"ended by the gateway": {
+			&EndedError{Err: errors.New("the server hangs"), Words: process.Words{Text: "Error: no key", Error: true}},
+			`the program "x": the server hangs; its standard error says "Error: no key"`,
 		},
 		"printed something": {&HandshakeError{Err: errors.New("why"), NonProtocolOutput: true}, `the program "x" prints text that is no MCP message (why): ` + CheckStdio},
 	} {

@@ -6,20 +6,39 @@ import (
 	"strings"
 
 	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/upstream/process"
 )
 
 // HandshakeError says why a connection did not come about. Only the text of Err is for
 // clients; the other members are for the operator.
 type HandshakeError struct {
 	Err               error
-	LastLine          string // of the server's standard error
-	NonProtocolOutput bool   // the server printed text that is not MCP
-	Unanswered        bool   // the server ended before it answered
+	Words             process.Words // of the server's standard error
+	NonProtocolOutput bool          // the server printed text that is not MCP
+	Unanswered        bool          // the server ended before it answered
 }
 
 func (e *HandshakeError) Error() string { return e.Err.Error() }
 
 func (e *HandshakeError) Unwrap() error { return e.Err }
+
+// EndedError says why the gateway has ended a program. Only the text of Err is for clients.
+type EndedError struct {
+	Err   error
+	Words process.Words // of its standard error
+}
+
+func (e *EndedError) Error() string { return e.Err.Error() }
+
+func (e *EndedError) Unwrap() error { return e.Err }
+
+// StandardError quotes a line of a program's standard error.
+func StandardError(line string, isError bool) string {
+	if isError {
+		return fmt.Sprintf("its standard error says %q", line)
+	}
+	return fmt.Sprintf("the last line of its standard error is %q", line)
+}
 
 // ErrHandshakeTimeout means that a server did not answer the handshake in time.
 var ErrHandshakeTimeout = errors.New("the server did not introduce itself")
@@ -101,8 +120,12 @@ const ReasonNonProtocolOutput = "the server prints text that is no MCP message"
 
 // NonProtocolOutput says what to do about a server that has printed this text.
 func NonProtocolOutput(text []byte, mask func(string) string) string {
-	// The text is bounded first, as it may be large, and masked before the last cut, so
-	// that no part of a secret remains.
-	excerpt := plaintext.Truncate(mask(string(text[:min(len(text), 2*MaxText)])), MaxExcerpt)
-	return fmt.Sprintf("the server prints text that is no MCP message, such as %q: %s", excerpt, CheckStdio)
+	return fmt.Sprintf("the server prints text that is no MCP message, such as %q: %s", Excerpt(text, mask), CheckStdio)
+}
+
+// Excerpt returns the beginning of a text of a server, without control characters. The text
+// is bounded first, as it may be large, and masked before the last cut, so that no part of
+// a secret remains.
+func Excerpt(text []byte, mask func(string) string) string {
+	return plaintext.Truncate(process.PlainLine(mask(string(text[:min(len(text), 2*MaxText)]))), MaxExcerpt)
 }

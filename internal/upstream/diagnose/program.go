@@ -19,14 +19,17 @@ func Program(c process.Config, why error) string {
 	}
 	end, ended := errors.AsType[*process.ExitError](why)
 	handshake, failed := errors.AsType[*HandshakeError](why)
-	last := ""
+	var words process.Words
 	if ended {
-		last = end.LastLine
+		words = end.Words
 	} else if failed {
-		last = handshake.LastLine
+		words = handshake.Words
+	} else if killed, ok := errors.AsType[*EndedError](why); ok {
+		words = killed.Words
 	}
-	if last != "" {
-		last = fmt.Sprintf("; the last line of its standard error is %q", last)
+	last := ""
+	if words.Text != "" {
+		last = "; " + StandardError(words.Text, words.Error)
 	}
 	if ended && end.OutOfFiles && c.Limits.Files > 0 {
 		last += fmt.Sprintf("; it says that too many files were open, and limits.files allows %d", c.Limits.Files)

@@ -82,7 +82,7 @@ func TestFileLimit(t *testing.T) {
 		c.Limits.Files = limit
 		got, _ := end(t, run(t, c, noLog))
 		if got.Status() != want || got.OutOfFiles != (limit > 0) {
-			t.Errorf("with a limit of %d files it ended with %s, %q", limit, got.Status(), got.LastLine)
+			t.Errorf("with a limit of %d files it ended with %s, %q", limit, got.Status(), got.Words.Text)
 		}
 	}
 }

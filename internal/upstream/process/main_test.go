@@ -183,7 +183,7 @@ func TestExitStatusAndLastLine(t *testing.T) {
 	p := run(t, program("crash"), Log{To: zap.New(core), Mask: noLog.Mask})
 	io.Copy(io.Discard, p.Stdout)
 	end, _ := errors.AsType[*ExitError](p.Stop())
-	if end == nil || end.Status() != "exit status 3" || end.LastLine != "no configuration" {
+	if end == nil || end.Status() != "exit status 3" || end.Words.Text != "no configuration" {
 		t.Errorf("it ended with %v", end)
 	}
 	if logs.FilterMessage("server").Len() != 1 {
@@ -235,7 +235,7 @@ func TestNoOrphans(t *testing.T) {
 func TestStderrIsBounded(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	text := strings.Repeat("x", 3*maxLine) + "\n\n" + strings.Repeat("again\n", 5*linesBurst)
-	logLines(strings.NewReader(text), Log{To: zap.New(core), Mask: noLog.Mask})
+	newStderrReader(Log{To: zap.New(core), Mask: noLog.Mask}).read(strings.NewReader(text))
 	all := logs.All()
 	if len(all) < linesBurst || len(all) > 2*linesBurst {
 		t.Fatalf("%d lines were logged", len(all))
@@ -257,16 +257,18 @@ func TestStderrIsMasked(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	mask := func(s string) string { return strings.ReplaceAll(s, "hunter-22", "[redacted]") }
 	before := strings.Repeat("x", maxLine-4)
-	last, _ := logLines(strings.NewReader("key=hunter-22\n"+before+"hunter-22\n"+strings.Repeat("y", maxLastLine-4)+"hunter-22"), Log{To: zap.New(core), Mask: mask})
+	r := newStderrReader(Log{To: zap.New(core), Mask: mask})
+	r.read(strings.NewReader("key=hunter-22\n" + before + "hunter-22\n" + strings.Repeat("y", maxWords-4) + "hunter-22"))
+	last := r.last.words().Text
 	var got []string
 	for _, e := range logs.All() {
 		got = append(got, e.ContextMap()["stderr"].(string))
 	}
-	want := []string{"key=[redacted]", before + "[red", strings.Repeat("y", maxLastLine-4) + "[redacted]"}
+	want := []string{"key=[redacted]", before + "[red", strings.Repeat("y", maxWords-4) + "[redacted]"}
 	if !slices.Equal(got, want) {
 		t.Errorf("logged %q", got)
 	}
-	if want := strings.Repeat("y", maxLastLine-4) + "[red"; last != want {
+	if want := strings.Repeat("y", maxWords-4) + "[red"; last != want {
 		t.Errorf("the last line is %q, want %q", last, want)
 	}
 }

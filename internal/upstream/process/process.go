@@ -39,6 +39,9 @@ type Log struct {
 	To *zap.Logger
 	// Mask removes secrets from a line.
 	Mask func(line string) string
+	// Wrote is called when one of the first lines changes what the program's standard error
+	// says most about. It must not block. Nil: nobody is told.
+	Wrote func(Words)
 	// LeftOut is told how many lines were left out; nil: nobody is.
 	LeftOut func(lines int)
 }
@@ -48,15 +51,14 @@ type Process struct {
 	Stdin  *os.File // the writing end
 	Stdout *os.File // the reading end
 
-	cmd      *exec.Cmd
-	stderr   *os.File
-	handle   handle
-	log      Log
-	lastLine string        // of stderr, set before logged is closed
-	files    bool          // stderr says that too many files were open; set before logged is closed
-	logged   chan struct{} // closed when stderr was read to its end
-	ended    chan struct{} // closed when the process that was started has ended
-	err      error         // of the process, set before ended is closed
+	cmd    *exec.Cmd
+	stderr *os.File
+	handle handle
+	log    Log
+	errors *stderrReader // of stderr; it may be read when logged is closed
+	logged chan struct{} // closed when stderr was read to its end
+	ended  chan struct{} // closed when the process that was started has ended
+	err    error         // of the process, set before ended is closed
 }
 
 // StartError says why a program could not be started.
@@ -66,12 +68,12 @@ func (e *StartError) Error() string { return e.Err.Error() }
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// ExitError says how a program ended. The text does not contain LastLine, as clients
+// ExitError says how a program ended. The text does not contain Words, as clients
 // see it.
 type ExitError struct {
-	Err      error        // of the process; nil for status 0
-	Memory   *MemoryError // nil unless the gateway ended it for that
-	LastLine string       // of its standard error
+	Err    error        // of the process; nil for status 0
+	Memory *MemoryError // nil unless the gateway ended it for that
+	Words  Words        // of its standard error
 	// OutOfFiles says that its standard error ended with an error about too many open
 	// files.
 	OutOfFiles bool
@@ -111,7 +113,7 @@ func start(ctx context.Context, c Config, log Log) (*Process, error) {
 			return nil, fmt.Errorf("there is no directory %q to start it in", c.Dir)
 		}
 	}
-	p := &Process{log: log, logged: make(chan struct{}), ended: make(chan struct{})}
+	p := &Process{log: log, errors: newStderrReader(log), logged: make(chan struct{}), ended: make(chan struct{})}
 	var pipes pipes
 	defer pipes.closeTheirs()
 	stdin := pipes.to(&p.Stdin)
@@ -135,7 +137,7 @@ func start(ctx context.Context, c Config, log Log) (*Process, error) {
 	pipes.closeTheirs()
 	go func() {
 		defer close(p.logged)
-		p.lastLine, p.files = logLines(p.stderr, log)
+		p.errors.read(p.stderr)
 	}()
 	go func() {
 		defer close(p.ended)
@@ -169,7 +171,7 @@ func (p *Process) Stop() error {
 	}
 	<-p.logged
 	p.stderr.Close()
-	end := &ExitError{p.err, p.handle.memoryError(), p.lastLine, p.files}
+	end := &ExitError{p.err, p.handle.memoryError(), p.errors.last.words(), p.errors.outOfFiles()}
 	if m, log := end.Memory, p.log.To; m != nil {
 		log.Warn("the server was ended: it used more memory than limits.memory allows",
 			zap.String("used", mebibytes(m.Used)), zap.String("limit", mebibytes(m.Limit)))

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
@@ -14,38 +15,38 @@ import (
 const (
 	// maxLine bounds the bytes of one logged line.
 	maxLine = 4 << 10
-	// maxLastLine bounds ExitError.LastLine.
-	maxLastLine = 200
 	// linesPerSecond and linesBurst bound the lines that a program can write to the log.
 	linesPerSecond = 50
 	linesBurst     = 500
 )
 
-// lastLines is how many lines at the end may say why a program has ended: stack traces
-// follow the reason.
-const lastLines = 64
+// maxTold is how many lines of a program can cause a call of Log.Wrote.
+const maxTold = 100
 
-// logLines logs the standard error of a program line by line until it ends. It returns the
-// beginning of the last line, and whether one of the last lines says that too many files
-// were open. Secrets are masked before lines are cut, so
-// that no part of a secret remains. Long lines are cut. Lines over the rate limit are
-// counted and left out, so that a program cannot fill the disk.
-func logLines(r io.Reader, to Log) (lastLine string, outOfFiles bool) {
-	log, mask := to.To, to.Mask
-	lines := bufio.NewReaderSize(r, 2*maxLine)
-	limit := rate.NewLimiter(linesPerSecond, linesBurst)
-	dropped, number, mention := 0, 0, -lastLines
-	report := func() {
-		if dropped == 0 {
-			return
-		}
-		log.Warn("lines of the server's standard error were left out", zap.Int("lines", dropped))
-		if to.LeftOut != nil {
-			to.LeftOut(dropped)
-		}
-		dropped = 0
+// stderrReader reads the standard error of a program.
+type stderrReader struct {
+	to    Log
+	last  lastLines
+	limit *rate.Limiter
+
+	told    Words // with the last call of Log.Wrote
+	number  int   // of the line
+	dropped int   // lines over the rate limit since the last report
+	mention int   // the number of the last line about too many open files
+}
+
+func newStderrReader(to Log) *stderrReader {
+	return &stderrReader{
+		to: to, last: lastLines{began: time.Now()},
+		limit: rate.NewLimiter(linesPerSecond, linesBurst), mention: -keptLines,
 	}
-	var last []byte
+}
+
+// read logs the standard error of a program line by line until it ends. Secrets are masked
+// before lines are cut, so that no part of a secret remains. Long lines are cut. Lines over
+// the rate limit are counted and left out, so that a program cannot fill the disk.
+func (s *stderrReader) read(r io.Reader) {
+	lines := bufio.NewReaderSize(r, 2*maxLine)
 	for rest := false; ; {
 		line, more, err := lines.ReadLine()
 		if err != nil {
@@ -53,24 +54,48 @@ func logLines(r io.Reader, to Log) (lastLine string, outOfFiles bool) {
 		}
 		first := !rest
 		rest = more
-		if !first || len(line) == 0 {
-			continue
-		}
-		number++
-		if bytes.Contains(line, []byte("EMFILE")) || bytes.Contains(bytes.ToLower(line), []byte("too many open files")) {
-			mention = number
-		}
-		if text := bytes.TrimSpace(line); len(text) > 0 {
-			last = append(last[:0], text...)
-		}
-		switch {
-		case !limit.Allow():
-			dropped++
-		default:
-			report()
-			log.Info("server", zap.String("stderr", plaintext.Truncate(mask(string(line)), maxLine)))
+		if first && len(line) > 0 {
+			s.take(line)
 		}
 	}
-	report()
-	return plaintext.Truncate(mask(string(last)), maxLastLine), number-mention < lastLines
+	s.report()
 }
+
+// take takes the beginning of a line.
+func (s *stderrReader) take(line []byte) {
+	s.number++
+	if bytes.Contains(line, []byte("EMFILE")) || bytes.Contains(bytes.ToLower(line), []byte("too many open files")) {
+		s.mention = s.number
+	}
+	text := s.to.Mask(string(line))
+	s.last.add(text)
+	if s.number <= maxTold && s.to.Wrote != nil {
+		if words := s.last.words(); words != s.told {
+			s.told = words
+			s.to.Wrote(words)
+		}
+	}
+	if !s.limit.Allow() {
+		s.dropped++
+		return
+	}
+	s.report()
+	log := s.to.To
+	log.Info("server", zap.String("stderr", plaintext.Truncate(text, maxLine)))
+}
+
+// report logs how many lines were left out.
+func (s *stderrReader) report() {
+	if s.dropped == 0 {
+		return
+	}
+	log := s.to.To
+	log.Warn("lines of the server's standard error were left out", zap.Int("lines", s.dropped))
+	if s.to.LeftOut != nil {
+		s.to.LeftOut(s.dropped)
+	}
+	s.dropped = 0
+}
+
+// outOfFiles reports whether one of the last lines says that too many files were open.
+func (s *stderrReader) outOfFiles() bool { return s.number-s.mention < keptLines }

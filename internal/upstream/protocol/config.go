@@ -66,6 +66,9 @@ type SessionOwner interface {
 	// Printed says that the server has printed this text, which is not MCP, before any
 	// message; nil says that a message has come.
 	Printed(text []byte)
+	// Wrote says what the server's standard error says most about now: a line that names an
+	// error, or its last line. It is masked and bounded.
+	Wrote(line string, isError bool)
 }
 
 // LoopDetector knows which gateways are in front of and behind this one.

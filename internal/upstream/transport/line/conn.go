@@ -15,6 +15,7 @@ import (
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/upstream/diagnose"
+	"mcpgateway/internal/upstream/process"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -126,8 +127,14 @@ func (l *Conn) Run(ctx context.Context) error {
 	case <-l.ended:
 		why = l.why
 	}
-	if err := l.shut(); err != nil && ctx.Err() == nil && !diagnose.IsLineTooLong(why) && !protocol.IsHung(why) {
-		why = err // the exit status says more than the end of the output, unless the gateway ended the process
+	if err := l.shut(); err != nil && ctx.Err() == nil {
+		end, ok := errors.AsType[*process.ExitError](err)
+		switch gatewayEnded := diagnose.IsLineTooLong(why) || protocol.IsHung(why); {
+		case !gatewayEnded:
+			why = err // the exit status says more than the end of the output
+		case ok && end.Words.Text != "":
+			why = &diagnose.EndedError{Err: why, Words: end.Words}
+		}
 	}
 	stop()
 	listening.Wait()
@@ -349,10 +356,12 @@ func (l *Conn) malformed(text []byte, id wire.ID, why error) {
 	if f := l.pending.Get(id); f != nil {
 		l.pending.Fail(f, &protocol.CallError{Reason: "the server's answer is malformed", Cause: why})
 	}
+	fields := []zap.Field{zap.Int("bytes", len(text)), zap.Error(why)}
 	if !l.printedText.Swap(true) && !l.sentMessage.Load() {
 		l.o.Owner.Printed(text)
+		fields = append(fields, zap.String("text", diagnose.Excerpt(text, l.o.Mask)))
 	}
-	l.ratelog.Warn("a line of the server is no message", zap.Int("bytes", len(text)), zap.Error(why))
+	l.ratelog.Warn("a line of the server is no message", fields...)
 }
 
 // tooLarge handles a line over the size limit. If it has the id of a call, that call

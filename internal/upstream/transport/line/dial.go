@@ -160,7 +160,7 @@ func (d *dialer) try(ctx context.Context, in protocol.NotificationSink, greet fu
 		s.Err = how // the exit status says more than the end of the output
 	}
 	if e, ok := errors.AsType[*process.ExitError](how); ok {
-		s.LastLine = e.LastLine
+		s.Words = e.Words
 	}
 	if diagnose.IsLineTooLong(l.why) {
 		s.Err = l.why // the handshake is not the reason

@@ -16,7 +16,7 @@ func New(c *protocol.Config, program process.Config) protocol.Dialer {
 // Open returns an opener that starts the program.
 func Open(c *protocol.Config, program process.Config) line.Opener {
 	return func(ctx context.Context) (*line.Link, error) {
-		p, err := process.Start(ctx, program, process.Log{To: c.Logger, Mask: c.Mask, LeftOut: c.Throttle.LeftOut})
+		p, err := process.Start(ctx, program, process.Log{To: c.Logger, Mask: c.Mask, LeftOut: c.Throttle.LeftOut, Wrote: func(w process.Words) { c.Owner.Wrote(w.Text, w.Error) }})
 		if err != nil {
 			return nil, &protocol.CallError{Reason: "cannot start the server's program", Cause: err}
 		}
