@@ -86,6 +86,8 @@ func newRoot() *cobra.Command {
 		newDisconnect(),
 		newKey(),
 		newLogin(),
+		newLogout(),
+		newGrants(),
 		newHealth(),
 		newVersion(),
 		newMan(),
@@ -111,7 +113,7 @@ func newRoot() *cobra.Command {
 // checkFlags refuses empty values of flags, for example from a shell variable that is not set, and
 // negative durations. The verb would do something else than the user expects.
 func checkFlags(cmd *cobra.Command, _ []string) error {
-	for _, name := range []string{"config", "url", "listen", "admin-listen", "output", "args", "kind", "id", "http", "name", "file"} {
+	for _, name := range []string{"config", "url", "listen", "admin-listen", "output", "args", "kind", "id", "http", "name", "file", "principal", "issuer", "token"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return usageError{fmt.Errorf("--%s is empty: give it a value, or remove it", name)}
 		}

@@ -9,21 +9,25 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
 )
 
 func newLogin() *cobra.Command {
 	var opts runOptions
 	var port int
+	var noBrowser bool
 	cmd := &cobra.Command{
 		Use:   "login UPSTREAM",
 		Short: "Grant the gateway access to an upstream in your name",
-		Long: "login prints a URL to open in a browser, where you log in at the authorization\n" +
-			"server of an upstream with auth: {kind: user}. The browser returns to a port of\n" +
-			"this machine. The encrypted grant is stored in state_dir; a gateway with this\n" +
-			"configuration uses it, even if it already runs. With auth.mode none the grant is\n" +
-			"used for all calls; else the gateway uses it to gather lists.",
-		Args: oneArg("UPSTREAM"),
+		Long: "login opens a page in your browser, where you log in at the authorization server\n" +
+			"of an upstream with auth: {kind: user}, and prints its URL. The browser returns\n" +
+			"to a port of this machine. The encrypted grant is stored in state_dir; a gateway\n" +
+			"with this configuration uses it, even if it already runs. With auth.mode none\n" +
+			"the grant is used for all calls; else the gateway uses it to gather lists.\n" +
+			"gateway grants lists grants, gateway logout removes one.",
+		Example: "  gateway login tickets\n  gateway login tickets --no-browser --port 8765",
+		Args:    oneArg("UPSTREAM"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if port < 0 || port > 65535 {
 				return usageError{fmt.Errorf("--port must be a port, or 0 for any")}
@@ -36,7 +40,11 @@ func newLogin() *cobra.Command {
 			defer stop()
 			out := cmd.OutOrStdout()
 			err = gateway.Login(ctx, cfg, args[0], port, func(url string) {
-				fmt.Fprintf(out, "Open this URL in a browser and log in:\n\n  %s\n\nWaiting for the browser to return (Ctrl-C cancels) …\n", url)
+				what := "Open this URL in a browser and log in:"
+				if !noBrowser && console.IsTerminal(out) && openBrowser(ctx, url) {
+					what = "Log in on the page that your browser opens, or open this URL:"
+				}
+				fmt.Fprintf(out, "%s\n\n  %s\n\nWaiting for the browser to return (Ctrl-C cancels) …\n", what, url)
 			})
 			if ctx.Err() != nil {
 				return errors.New("the login was canceled, and no access is granted")
@@ -49,6 +57,7 @@ func newLogin() *cobra.Command {
 		},
 	}
 	opts.configFlag(cmd)
+	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "only print the URL")
 	cmd.Flags().IntVar(&port, "port", 0, "loopback `PORT` that the browser returns to, for clients registered with the redirect URI http://127.0.0.1:PORT/callback (default: any)")
 	return cmd
 }

@@ -21,8 +21,9 @@ const (
 // tokenCache keeps tokens by key until they have to be replaced, and failures for a moment. It
 // is safe for concurrent use.
 type tokenCache struct {
-	now    func() time.Time
-	flight singleflight.Group
+	now     func() time.Time
+	maxLife time.Duration // of an entry; 0: until the token has to be replaced
+	flight  singleflight.Group
 
 	mu    sync.Mutex
 	all   *ttlcache.Cache[string, cachedToken]
@@ -59,7 +60,11 @@ func (c *tokenCache) get(ctx context.Context, key string, fetch func(ctx context
 		if err != nil {
 			c.put(key, cachedToken{err: err}, c.now().Add(failureLife), drops)
 		} else {
-			c.put(key, cachedToken{token: t}, t.goodUntil(), drops)
+			until := t.goodUntil()
+			if most := c.now().Add(c.maxLife); c.maxLife > 0 && most.Before(until) {
+				until = most
+			}
+			c.put(key, cachedToken{token: t}, until, drops)
 		}
 		return t, err
 	})

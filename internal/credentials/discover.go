@@ -20,6 +20,7 @@ type authServer struct {
 	authorize *url.URL // nil if absent
 	register  *url.URL // nil if absent
 	keys      *url.URL // nil if absent
+	revoke    *url.URL // nil if absent
 }
 
 // challenge is the Bearer challenge of a response with status 401 or 403 (RFC 6750,
@@ -136,6 +137,7 @@ func (g *guard) checkServer(meta *oauthmeta.Server) (*authServer, error) {
 		{"the authorization endpoint", meta.AuthorizationEndpoint, &s.authorize},
 		{"the registration endpoint", meta.RegistrationEndpoint, &s.register},
 		{"the key set", meta.JWKSURI, &s.keys},
+		{"the revocation endpoint", meta.RevocationEndpoint, &s.revoke},
 	} {
 		if e.text == "" {
 			continue

@@ -207,7 +207,7 @@ func (u *user) finish(ctx context.Context, key string, f *flow, answer url.Value
 		}
 		return err
 	}
-	g := grant{Issuer: f.server.Issuer, Resource: f.params.resource, Client: f.client, Redirect: f.redirect, Scopes: f.params.scopes, Asked: f.params.scopes}.renewed(t)
+	g := grant{Issuer: f.server.Issuer, Resource: f.params.resource, Client: f.client, Redirect: f.redirect, Scopes: f.params.scopes, Asked: f.params.scopes, Given: u.o.Now()}.renewed(t)
 	unlock, err := u.o.Store.lock(ctx, u.storeName(key)) // so that the renewal of an older grant does not overwrite this one
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ const (
 	grantsDir = "grants"
 	keySize   = 32
 	maxStored = 1 << 20
+	nameSize  = 16 // bytes of the hash in the name of a file
 )
 
 // NewStore returns a store in a folder, the gateway's state folder, which is created when
@@ -53,32 +54,62 @@ func (s *Store) load(name string, into any) (bool, error) {
 		}
 		return true, s.decode(plain, into)
 	}
-	info, err := os.Stat(s.file(name))
+	v, there, err := s.open(s.file(name), name)
+	if err != nil || !there {
+		return false, err
+	}
+	return true, s.decode(v.Value, into)
+}
+
+// storedValue is the content of a file.
+type storedValue struct {
+	Name  string          `json:"name"`
+	Value json.RawMessage `json:"value"`
+}
+
+// aadFile precedes the name of a file in the data that is authenticated with its content.
+// Files without it are of a version before this one, and do not contain their names.
+const aadFile = "file\x00"
+
+// open reads a file, and reports whether it is there. name may be "" if it is not known;
+// then a file that does not contain its name is not there. The caller holds mu.
+func (s *Store) open(at, name string) (v storedValue, there bool, err error) {
+	info, err := os.Stat(at)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return v, false, nil
 	}
 	if err == nil && info.Size() > maxStored {
 		err = errors.New("the file is too large")
 	}
 	if err != nil {
-		return false, s.storeError(err)
+		return v, false, s.storeError(err)
 	}
-	sealed, err := os.ReadFile(s.file(name))
+	sealed, err := os.ReadFile(at)
 	if err != nil {
-		return false, s.storeError(err)
+		return v, false, s.storeError(err)
 	}
 	seal, err := s.sealer()
 	if err != nil {
-		return false, err
+		return v, false, err
 	}
 	if len(sealed) < seal.NonceSize() {
-		return false, s.storeError(errors.New("the file is truncated"))
+		return v, false, s.storeError(errors.New("the file is truncated"))
 	}
-	plain, err := seal.Open(nil, sealed[:seal.NonceSize()], sealed[seal.NonceSize():], []byte(name))
+	nonce, text := sealed[:seal.NonceSize()], sealed[seal.NonceSize():]
+	if plain, err := seal.Open(nil, nonce, text, []byte(aadFile+filepath.Base(at))); err == nil {
+		if err = s.decode(plain, &v); err == nil && name != "" && v.Name != name {
+			err = s.storeError(fmt.Errorf("%s is for another name", at))
+		}
+		return v, err == nil, err
+	}
+	if name == "" {
+		return v, false, nil
+	}
+	plain, err := seal.Open(nil, nonce, text, []byte(name))
 	if err != nil {
-		return false, s.storeError(fmt.Errorf("%s cannot be opened with the key in %s: it is damaged, or was written with another key", s.file(name), keyFile))
+		return v, false, s.storeError(fmt.Errorf("%s cannot be opened with the key in %s: it is damaged, or was written with another key", at, keyFile))
 	}
-	return true, s.decode(plain, into)
+	return storedValue{"", plain}, true, nil
 }
 
 func (s *Store) decode(plain []byte, into any) error {
@@ -100,13 +131,17 @@ func (s *Store) save(name string, v any) error {
 		s.memory[name] = plain
 		return nil
 	}
+	if plain, err = json.Marshal(storedValue{name, plain}); err != nil {
+		return s.storeError(err)
+	}
 	seal, err := s.sealer()
 	if err != nil {
 		return err
 	}
+	at := s.file(name)
 	nonce := make([]byte, seal.NonceSize(), seal.NonceSize()+len(plain)+seal.Overhead())
 	_, _ = rand.Read(nonce) // never fails
-	if err := replaceFile(s.file(name), seal.Seal(nonce, nonce, plain, []byte(name))); err != nil {
+	if err := replaceFile(at, seal.Seal(nonce, nonce, plain, []byte(aadFile+filepath.Base(at)))); err != nil {
 		return s.storeError(err)
 	}
 	return nil
@@ -129,7 +164,7 @@ func (s *Store) remove(name string) error {
 // file returns the path of a stored value. The hash in it hides the name.
 func (s *Store) file(name string) string {
 	sum := sha256.Sum256([]byte(name))
-	return filepath.Join(s.dir, grantsDir, hex.EncodeToString(sum[:16]))
+	return filepath.Join(s.dir, grantsDir, hex.EncodeToString(sum[:nameSize]))
 }
 
 func (s *Store) storeError(err error) *Error {

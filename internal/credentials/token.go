@@ -61,19 +61,7 @@ type tokenEndpoint struct {
 // request requests a token with the given parameters and the credentials of the client.
 // The error is an *Error, or that of ctx.
 func (e *tokenEndpoint) request(ctx context.Context, form url.Values) (*token, error) {
-	header, err := e.client.authenticate(form, e.aud, e.methods, e.now())
-	if err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url.String(), strings.NewReader(form.Encode()))
-	if err != nil {
-		return nil, failf("%s has no URL", e.what).because(err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	if header != "" {
-		req.Header.Set("Authorization", header)
-	}
-	a, err := e.guard.send(e.guard.client(false), e.what, req)
+	a, err := e.post(ctx, form)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +71,24 @@ func (e *tokenEndpoint) request(ctx context.Context, form url.Values) (*token, e
 		return nil, fail
 	}
 	return e.read(a.Body)
+}
+
+// post sends a form with the credentials of the client, and returns the response with any
+// status.
+func (e *tokenEndpoint) post(ctx context.Context, form url.Values) (answer, error) {
+	header, err := e.client.authenticate(form, e.aud, e.methods, e.now())
+	if err != nil {
+		return answer{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url.String(), strings.NewReader(form.Encode()))
+	if err != nil {
+		return answer{}, failf("%s has no URL", e.what).because(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if header != "" {
+		req.Header.Set("Authorization", header)
+	}
+	return e.guard.send(e.guard.client(false), e.what, req)
 }
 
 // read parses the response of a token endpoint (RFC 6749, section 5.1).

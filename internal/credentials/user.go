@@ -33,6 +33,10 @@ type scopeDemand struct {
 	times  int // how often the server has demanded them
 }
 
+// grantLife is how long the token of a grant is used before the stored grant is read again.
+// Another process may have removed it: gateway logout.
+const grantLife = 30 * time.Second
+
 // maxRemembered bounds the principals in demands and refused.
 const maxRemembered = 10_000
 
@@ -46,6 +50,7 @@ type grant struct {
 	Refresh  string       `json:"refresh,omitempty"`
 	Scopes   []string     `json:"scopes,omitempty"`
 	Asked    []string     `json:"asked,omitempty"` // the scopes that it was to have
+	Given    time.Time    `json:"given,omitzero"`  // when the user consented
 	Issued   time.Time    `json:"issued"`
 	Expires  time.Time    `json:"expires,omitzero"`
 }
@@ -55,6 +60,7 @@ func newUser(o Options, g *guard, a tokenParams) (*user, error) {
 		o.Store = NewStore("")
 	}
 	u := &user{o: o, guard: g, params: a, resourceConfigured: o.Resource != nil, cache: newTokenCache(o.Now), demands: make(map[string]scopeDemand), refused: make(map[string]string)}
+	u.cache.maxLife = grantLife
 	if o.Authority.ID == "" {
 		return u, nil
 	}
@@ -78,7 +84,7 @@ func principalKey(principal *call.Principal) string {
 // storeName returns the name of a stored grant. It includes the URL, since another URL is
 // another server.
 func (u *user) storeName(key string) string {
-	return strings.Join([]string{"grant", u.o.Upstream, oauthmeta.CanonicalURI(u.o.URL), key}, "\x00")
+	return grantName(u.o.Upstream, oauthmeta.CanonicalURI(u.o.URL), key)
 }
 
 // grantNeeded is the error of a call whose principal has to give a grant first.

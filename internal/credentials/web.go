@@ -29,9 +29,10 @@ type WebOptions struct {
 	Logins []BrowserLogin                // logins of users in the browser
 	// Granted is called when a principal has given a grant through the link with this id.
 	// It must not block, and may be nil.
-	Granted func(upstream, id string)
-	// Failed is called with the reason of an error page. It may be nil.
-	Failed func(upstream string, err error)
+	Granted func(upstream string, principal *call.Principal, id string)
+	// Failed is called with the reason of an error page for the link of a principal. It
+	// may be nil.
+	Failed func(upstream string, principal *call.Principal, err error)
 	Now    func() time.Time // nil means time.Now
 }
 
@@ -91,10 +92,10 @@ func NewWeb(o WebOptions) (*Web, error) {
 		o.Now = time.Now
 	}
 	if o.Granted == nil {
-		o.Granted = func(string, string) {}
+		o.Granted = func(string, *call.Principal, string) {}
 	}
 	if o.Failed == nil {
-		o.Failed = func(string, error) {}
+		o.Failed = func(string, *call.Principal, error) {}
 	}
 	w := &Web{
 		o: o, logins: make(map[string]*browserLogin), links: newPending[link](o.Now), authRequests: newPending[authRequest](o.Now), index: newPending[string](o.Now),
@@ -204,7 +205,7 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 	if login := w.logins[l.principal.Issuer]; login != nil && l.principal.Issuer != "" {
 		f, nonce, err := login.begin(r.Context(), w.o.Base()+pathLogin)
 		if err != nil {
-			w.fail(rw, l.upstream, err)
+			w.fail(rw, l, err)
 			return
 		}
 		w.redirect(rw, r, authRequest{link: l, id: id, flow: f, nonce: nonce, login: login}, browser, "nonce", nonce)
@@ -212,7 +213,7 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 	}
 	base, err := url.Parse(w.o.Base())
 	if err != nil || !isLoopback(base.Hostname()) || !origin.IsLocal(r) {
-		w.fail(rw, l.upstream, failf("the gateway cannot authenticate you in this browser: its configuration needs auth.login for the issuer of your account"))
+		w.fail(rw, l, failf("the gateway cannot authenticate you in this browser: its configuration needs auth.login for the issuer of your account"))
 		return
 	}
 	w.grant(rw, r, l, id, browser)
@@ -222,12 +223,12 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 func (w *Web) grant(rw http.ResponseWriter, r *http.Request, l link, id, browser string) {
 	u := w.user(l.upstream)
 	if u == nil {
-		w.fail(rw, l.upstream, failf("this server no longer needs a grant"))
+		w.fail(rw, l, failf("this server no longer needs a grant"))
 		return
 	}
 	f, err := u.begin(r.Context(), principalKey(l.principal), w.o.Base()+pathCallback, w.document())
 	if err != nil {
-		w.fail(rw, l.upstream, err)
+		w.fail(rw, l, err)
 		return
 	}
 	w.redirect(rw, r, authRequest{link: l, id: id, flow: f}, browser)
@@ -274,7 +275,7 @@ func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 	cookie, err := r.Cookie(cookieName(state))
 	if err != nil || !sameBrowser(cookie.Value, t) {
 		// Another browser must not use up the state.
-		w.fail(rw, t.upstream, failf("this response belongs to another browser: open the link again, and stay in one browser"))
+		w.fail(rw, t.link, failf("this response belongs to another browser: open the link again, and stay in one browser"))
 		return
 	}
 	if _, ok := w.authRequests.take(state); !ok {
@@ -288,7 +289,7 @@ func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 			err = failf("this link is for another user than the one who is logged in")
 		}
 		if err != nil {
-			w.fail(rw, t.upstream, err)
+			w.fail(rw, t.link, err)
 			return
 		}
 		w.grant(rw, r, t.link, t.id, rand.Text())
@@ -296,15 +297,15 @@ func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 	}
 	u := w.user(t.upstream)
 	if u == nil {
-		w.fail(rw, t.upstream, failf("this server no longer needs a grant"))
+		w.fail(rw, t.link, failf("this server no longer needs a grant"))
 		return
 	}
 	if err := u.finish(ctx, principalKey(t.principal), t.flow, answer); err != nil {
-		w.fail(rw, t.upstream, err)
+		w.fail(rw, t.link, err)
 		return
 	}
 	w.links.take(t.id)
-	w.o.Granted(t.upstream, t.id)
+	w.o.Granted(t.upstream, t.principal, t.id)
 	page(rw, http.StatusOK, fmt.Sprintf("Access to %s is granted. You can close this page and go back to your application.", t.upstream))
 }
 
@@ -314,8 +315,8 @@ func sameBrowser(cookie string, t authRequest) bool {
 }
 
 // fail shows an error page.
-func (w *Web) fail(rw http.ResponseWriter, upstream string, err error) {
-	w.o.Failed(upstream, err)
+func (w *Web) fail(rw http.ResponseWriter, l link, err error) {
+	w.o.Failed(l.upstream, l.principal, err)
 	text := "it took too long"
 	var known *Error
 	if errors.As(err, &known) {

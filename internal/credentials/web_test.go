@@ -22,6 +22,8 @@ type site struct {
 	source *Source
 	base   string
 	given  []string
+	giver  string                // the principal of the last grant
+	failed string                // the principal of the last error page
 	change func(r *http.Request) // applied to incoming requests
 }
 
@@ -40,8 +42,11 @@ func newSite(t *testing.T) *site {
 	var err error
 	s.Web, err = NewWeb(WebOptions{
 		Base: func() string { return s.base }, Source: func(name string) *Source { return map[string]*Source{"up": s.source}[name] }, Now: s.clock.now,
-		Logins:  []BrowserLogin{{Authority: Authority{Client: Client{ID: "gw", Secret: "pass"}, Issuer: s.idp.URL}}},
-		Granted: func(upstream, id string) { s.given = append(s.given, upstream+" "+id) },
+		Logins: []BrowserLogin{{Authority: Authority{Client: Client{ID: "gw", Secret: "pass"}, Issuer: s.idp.URL}}},
+		Granted: func(upstream string, principal *call.Principal, id string) {
+			s.given, s.giver = append(s.given, upstream+" "+id), principal.Subject
+		},
+		Failed: func(_ string, principal *call.Principal, _ error) { s.failed = principal.Subject },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -87,8 +92,8 @@ func TestGrantInTheBrowser(t *testing.T) {
 	if sub, _, ok := s.as.TokenSubject(bearer(t, s.source, ann), s.source.o.URL.String()); !ok || sub != "ann-at-the-upstream" {
 		t.Errorf("the token is one of %q", sub)
 	}
-	if _, id, _ := strings.Cut(link, "?id="); len(s.given) != 1 || s.given[0] != "up "+id {
-		t.Errorf("given: %v", s.given)
+	if _, id, _ := strings.Cut(link, "?id="); len(s.given) != 1 || s.given[0] != "up "+id || s.giver != "ann" {
+		t.Errorf("given: %v by %q", s.given, s.giver)
 	}
 	s.ends(browser(t), link, 404, "has expired")
 }
@@ -98,6 +103,9 @@ func TestLinkOfAnother(t *testing.T) {
 	s := newSite(t)
 	s.idp.SetUser("bob")
 	s.ends(browser(t), s.link(s.of("ann")), 403, "for another user than the one who is logged in")
+	if s.failed != "ann" {
+		t.Errorf("the failure is that of %q", s.failed)
+	}
 	if !s.source.NeedsGrant(s.of("ann")) || s.as.Requests("/authorize") != 0 {
 		t.Error("Bob came to the authorization server on Ann's behalf")
 	}

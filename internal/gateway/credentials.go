@@ -88,15 +88,53 @@ func Login(ctx context.Context, cfg *config.Config, name string, port int, show 
 		return fmt.Errorf("the upstream %s takes no grants of users; set auth: {kind: user} for it first", u.Name)
 	}
 	if cfg.StateDir == "" {
-		return errors.New("there is no folder to store the grant in; set state_dir")
+		return errNoStateDir
 	}
-	url, err := url.Parse(u.URL)
-	if err != nil {
-		return fmt.Errorf("upstream %s: url is not a valid URL", u.Name)
-	}
-	source, err := newCredentials(u.Name, u.Connection, url, credentials.NewStore(cfg.StateDir))
+	source, err := userCredentials(u, credentials.NewStore(cfg.StateDir))
 	if err != nil {
 		return err
 	}
 	return credentials.Login(ctx, source, port, show)
+}
+
+var errNoStateDir = errors.New("there is no folder in which grants are stored; set state_dir")
+
+// userCredentials returns the credentials for an upstream with grants of users.
+func userCredentials(u config.Upstream, store *credentials.Store) (*credentials.Source, error) {
+	at, err := url.Parse(u.URL)
+	if err != nil {
+		return nil, fmt.Errorf("upstream %s: url is not a valid URL", u.Name)
+	}
+	return newCredentials(u.Name, u.Connection, at, store)
+}
+
+// Grants returns the grants of users in the state folder of a configuration, also those for
+// upstreams that it no longer has.
+func Grants(cfg *config.Config) ([]credentials.Grant, error) {
+	if cfg.StateDir == "" {
+		return nil, errNoStateDir
+	}
+	var known []credentials.Grant
+	for _, u := range cfg.Upstreams {
+		if u.Auth.Kind == config.CredentialUser {
+			known = append(known, credentials.Grant{Upstream: u.Name, URL: u.URL})
+		}
+	}
+	return credentials.NewStore(cfg.StateDir).Grants(known...)
+}
+
+// Logout removes a grant, and revokes it at its authorization server. It reports whether
+// that server has revoked it; untold says why the server was not told. The error says that
+// the grant is still stored.
+func Logout(ctx context.Context, cfg *config.Config, g credentials.Grant) (revoked bool, untold, err error) {
+	store := credentials.NewStore(cfg.StateDir)
+	for _, u := range cfg.Upstreams {
+		if u.Name != g.Upstream || u.Auth.Kind != config.CredentialUser {
+			continue
+		}
+		if source, err := userCredentials(u, store); err == nil && source.IsFor(g) {
+			return source.Revoke(ctx, g)
+		}
+	}
+	return false, errors.New("the configuration has no such upstream any more"), store.Forget(ctx, g)
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/gatewaytest"
 	"mcpgateway/internal/ratelog"
 )
@@ -74,7 +75,7 @@ func TestLogLinesOfFailedGrantsAreBounded(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
 		g := &Gateway{ratelog: ratelog.New(zap.New(core))}
 		for range 1000 {
-			g.grantFailed("up", errors.New("another browser"))
+			g.grantFailed("up", call.Anonymous, errors.New("another browser"))
 		}
 		if n := logs.FilterMessage("no grant was given").Len(); n < 1 || n > 100 {
 			t.Errorf("%d lines", n)

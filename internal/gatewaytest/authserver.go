@@ -57,9 +57,9 @@ func NewAuthServer(t testing.TB, clients map[string]string) *AuthServer {
 		s.secrets = map[string]string{}
 	}
 	s.Issuer = NewIssuer(t, func(i *Issuer) {
-		i.more = map[string]http.HandlerFunc{"/token": s.token, "/authorize": s.authorize, "/register": s.register}
+		i.more = map[string]http.HandlerFunc{"/token": s.token, "/authorize": s.authorize, "/register": s.register, "/revoke": s.revoke}
 		i.metadata = map[string]any{
-			"token_endpoint": "/token", "authorization_endpoint": "/authorize", "registration_endpoint": "/register",
+			"token_endpoint": "/token", "authorization_endpoint": "/authorize", "registration_endpoint": "/register", "revocation_endpoint": "/revoke",
 			"code_challenge_methods_supported": []string{"S256"}, "response_types_supported": []string{"code"},
 			"authorization_response_iss_parameter_supported": true,
 			"token_endpoint_auth_methods_supported":          []string{"client_secret_basic", "client_secret_post", "private_key_jwt", "none"},
@@ -192,6 +192,32 @@ func (s *AuthServer) token(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.grant(w, form, client)
 	}
+}
+
+// revoke revokes a refresh token of the client that asks (RFC 7009).
+func (s *AuthServer) revoke(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil || r.Method != http.MethodPost {
+		s.refuse(w, "invalid_request")
+		return
+	}
+	client, ok := s.client(r)
+	if !ok {
+		s.refuse(w, "invalid_client")
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if token := r.PostForm.Get("token"); s.refresh[token].client == client {
+		delete(s.refresh, token)
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// RefreshTokens returns how many refresh tokens are valid.
+func (s *AuthServer) RefreshTokens() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.refresh)
 }
 
 // client returns the client of a request, and whether it is authenticated. Assertions are

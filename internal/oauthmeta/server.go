@@ -26,6 +26,7 @@ type Server struct {
 	TokenEndpoint         string
 	AuthorizationEndpoint string
 	RegistrationEndpoint  string
+	RevocationEndpoint    string // RFC 7009
 	JWKSURI               string
 	AuthMethods           []string // of clients at the token endpoint; none if it does not say
 	Scopes                []string
@@ -105,6 +106,7 @@ func ParseServer(issuer string, doc wire.Value) (*Server, error) {
 		TokenEndpoint:         doc.Get("token_endpoint").Str(),
 		AuthorizationEndpoint: doc.Get("authorization_endpoint").Str(),
 		RegistrationEndpoint:  doc.Get("registration_endpoint").Str(),
+		RevocationEndpoint:    doc.Get("revocation_endpoint").Str(),
 		JWKSURI:               doc.Get("jwks_uri").Str(),
 		AuthMethods:           texts(doc.Get("token_endpoint_auth_methods_supported")),
 		Scopes:                texts(doc.Get("scopes_supported")),

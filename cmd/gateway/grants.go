@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/console"
+	"mcpgateway/internal/credentials"
+	"mcpgateway/internal/gateway"
+)
+
+// reportedGrant is an element of the output of grants --json. Later versions add members, and
+// never rename or remove one.
+type reportedGrant struct {
+	Upstream   string            `json:"upstream"`
+	URL        string            `json:"url"` // of the upstream
+	Configured bool              `json:"configured"`
+	Principal  reportedPrincipal `json:"principal"`
+	Issuer     string            `json:"issuer"` // the authorization server
+	Scopes     []string          `json:"scopes"`
+	Granted    time.Time         `json:"granted"`
+	Expires    *time.Time        `json:"expires,omitempty"` // of the access token
+	Renewable  bool              `json:"renewable"`
+}
+
+// reportedPrincipal is who gave a grant.
+type reportedPrincipal struct {
+	Local   bool   `json:"local"` // the user of this machine, by gateway login
+	Subject string `json:"subject,omitempty"`
+	Issuer  string `json:"issuer,omitempty"`
+	Proof   string `json:"proof,omitempty"`
+}
+
+func newGrants() *cobra.Command {
+	var opts runOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "grants [UPSTREAM]",
+		Short: "List who granted the gateway access to upstreams",
+		Long: "grants lists the grants in state_dir for upstreams with auth: {kind: user}: who\n" +
+			"gave each one, at which authorization server, for which scopes and when. It shows\n" +
+			"no tokens. gateway logout removes a grant.",
+		Example: "  gateway grants\n  gateway grants tickets --json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError{errors.New("grants takes one upstream at most")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, _, err := opts.load()
+			if err != nil {
+				return err
+			}
+			all, err := grantsOf(cfg, strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printGrantsJSON(cmd.OutOrStdout(), cfg, all)
+			}
+			return printGrants(cmd.OutOrStdout(), cfg, all)
+		},
+	}
+	opts.configFlag(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// grantsOf returns the grants for an upstream, "" for all of them. A grant may be for an
+// upstream that the configuration no longer has.
+func grantsOf(cfg *config.Config, upstream string) ([]credentials.Grant, error) {
+	all, err := gateway.Grants(cfg)
+	if err != nil || upstream == "" {
+		return all, withDetails(err)
+	}
+	name := upstream
+	for _, u := range cfg.Upstreams {
+		if u.Key == upstream {
+			name = u.Name
+		}
+	}
+	found := slices.DeleteFunc(all, func(g credentials.Grant) bool { return g.Upstream != name })
+	if len(found) == 0 && !slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name }) {
+		return nil, fmt.Errorf("there is no upstream %s; gateway grants lists all grants", upstream)
+	}
+	return found, nil
+}
+
+// withDetails adds the details of an error to its text, for the user of this machine.
+func withDetails(err error) error {
+	if cause := errors.Unwrap(err); cause != nil {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+func isConfigured(cfg *config.Config, g credentials.Grant) bool {
+	return slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool {
+		return u.Name == g.Upstream && u.Auth.Kind == config.CredentialUser
+	})
+}
+
+func printGrantsJSON(out io.Writer, cfg *config.Config, all []credentials.Grant) error {
+	reported := make([]reportedGrant, 0, len(all))
+	for _, g := range all {
+		r := reportedGrant{
+			Upstream: g.Upstream, URL: g.URL, Configured: isConfigured(cfg, g), Principal: reportedPrincipal{Local: g.Local},
+			Issuer: g.Issuer, Scopes: append([]string{}, g.Scopes...), Granted: g.Given.UTC(), Renewable: g.Renewable,
+		}
+		if !g.Local {
+			r.Principal = reportedPrincipal{Subject: g.Subject, Issuer: g.PrincipalIssuer, Proof: g.AuthMethod}
+		}
+		if !g.Expires.IsZero() {
+			at := g.Expires.UTC()
+			r.Expires = &at
+		}
+		reported = append(reported, r)
+	}
+	return printJSON(out, reported)
+}
+
+func printGrants(out io.Writer, cfg *config.Config, all []credentials.Grant) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(out, "Nobody has granted access. gateway login UPSTREAM gives a grant for an upstream with auth: {kind: user}.")
+		return err
+	}
+	s := console.StyleOf(out, lookupEnv)
+	var rows [][]string
+	for _, g := range all {
+		upstream := g.Upstream
+		if !isConfigured(cfg, g) {
+			upstream += " " + s.Warn("(not configured)")
+		}
+		rows = append(rows, []string{
+			upstream, console.Line(principalText(g)), g.Given.Local().Format(time.DateTime), console.Line(g.Issuer), console.Line(strings.Join(g.Scopes, " ")),
+		})
+	}
+	return console.Table(out, s, console.Columns(out), []string{"UPSTREAM", "GIVEN BY", "GIVEN", "ISSUER", "SCOPES"}, rows)
+}
+
+// principalText names who gave a grant.
+func principalText(g credentials.Grant) string {
+	switch {
+	case g.Local:
+		return "this machine's user"
+	case g.PrincipalIssuer != "":
+		return g.Subject + " of " + g.PrincipalIssuer
+	}
+	return g.Subject + " (" + g.AuthMethod + ")"
+}
+
+// logoutOptions are the flags of `gateway logout`.
+type logoutOptions struct {
+	runOptions // only the file is used
+	subject    string
+	issuer     string
+	everybody  bool
+}
+
+func newLogout() *cobra.Command {
+	var o logoutOptions
+	cmd := &cobra.Command{
+		Use:   "logout UPSTREAM",
+		Short: "Remove a grant and revoke it",
+		Long: "logout removes the grant that gateway login has stored for an upstream, and\n" +
+			"revokes it at the authorization server if that server offers it (RFC 7009). A\n" +
+			"gateway that runs stops using it within half a minute. With --principal it\n" +
+			"removes the grant of a client's user, with --all those of everybody.",
+		Example: "  gateway logout tickets\n  gateway logout tickets --principal alice",
+		Args:    oneArg("UPSTREAM"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+	}
+	o.configFlag(cmd)
+	cmd.Flags().StringVar(&o.subject, "principal", "", "remove the grant of the principal with this `SUBJECT`")
+	cmd.Flags().StringVar(&o.issuer, "issuer", "", "`ISSUER` of that principal, if several have the subject")
+	cmd.Flags().BoolVar(&o.everybody, "all", false, "remove the grants of everybody for the upstream")
+	return cmd
+}
+
+func (o *logoutOptions) run(cmd *cobra.Command, upstream string) error {
+	if o.everybody && o.subject != "" || o.issuer != "" && o.subject == "" {
+		return usageError{errors.New("give --all, or --principal with or without --issuer, or neither for your own grant")}
+	}
+	cfg, _, err := o.load()
+	if err != nil {
+		return err
+	}
+	all, err := grantsOf(cfg, upstream)
+	if err != nil {
+		return err
+	}
+	chosen, err := o.choose(all, upstream)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	for _, g := range chosen {
+		if err := removeGrant(ctx, cmd.OutOrStdout(), cfg, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choose returns the grants to remove.
+func (o *logoutOptions) choose(all []credentials.Grant, upstream string) ([]credentials.Grant, error) {
+	chosen := slices.DeleteFunc(slices.Clone(all), func(g credentials.Grant) bool {
+		switch {
+		case o.everybody:
+			return false
+		case o.subject == "":
+			return !g.Local
+		}
+		return g.Local || g.Subject != o.subject || o.issuer != "" && g.PrincipalIssuer != o.issuer
+	})
+	switch {
+	case len(chosen) == 0:
+		return nil, fmt.Errorf("there is no such grant for %s; gateway grants lists all grants", upstream)
+	case len(chosen) > 1 && !o.everybody && o.subject != "" && o.issuer == "" && chosen[0].PrincipalIssuer != chosen[1].PrincipalIssuer:
+		return nil, usageError{fmt.Errorf("several principals have the subject %s; add --issuer %s or another one", o.subject, chosen[0].PrincipalIssuer)}
+	}
+	return chosen, nil
+}
+
+func removeGrant(ctx context.Context, out io.Writer, cfg *config.Config, g credentials.Grant) error {
+	revoked, untold, err := gateway.Logout(ctx, cfg, g)
+	if err != nil {
+		return withDetails(err)
+	}
+	what := "removed and revoked"
+	switch {
+	case untold != nil:
+		what = fmt.Sprintf("removed. %s was not told (%v): end the access there too", console.Line(g.Issuer), untold)
+	case !revoked:
+		what = fmt.Sprintf("removed. %s offers no revocation: end the access there too", console.Line(g.Issuer))
+	}
+	_, err = fmt.Fprintf(out, "The grant of %s for %s is %s.\n", console.Line(principalText(g)), g.Upstream, what)
+	return err
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/gatewaytest"
+)
+
+// browsing is the standard output of a verb, whose user opens the URL that is printed.
+type browsing struct {
+	bytes.Buffer
+	open func(url string)
+}
+
+var printedURL = regexp.MustCompile(`(?m)^  (http\S+)$`)
+
+// Write implements io.Writer.
+func (b *browsing) Write(p []byte) (int, error) {
+	if m := printedURL.FindSubmatch(p); m != nil {
+		b.open(string(m[1]))
+	}
+	return b.Buffer.Write(p)
+}
+
+// verb runs a verb, and returns what it prints.
+func verb(t *testing.T, args ...string) string {
+	t.Helper()
+	stderr := new(bytes.Buffer)
+	stdout := &browsing{open: func(url string) {
+		go func() {
+			tr := &http.Transport{DisableKeepAlives: true}
+			resp, err := (&http.Client{Transport: tr}).Get(url)
+			if err == nil {
+				_, _ = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+		}()
+	}}
+	status := run(args, strings.NewReader(""), stdout, stderr)
+	return fmt.Sprintf("%s%s%d", stdout, stderr, status)
+}
+
+// TestGrantsOfTheCommand logs in, lists the grant and logs out.
+func TestGrantsOfTheCommand(t *testing.T) {
+	as := gatewaytest.NewAuthServer(t, nil)
+	var self string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/mcp" {
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+self+`/meta", scope="read"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		fmt.Fprintf(w, `{"resource":%q,"authorization_servers":[%q]}`, self+"/mcp", as.URL)
+	}))
+	t.Cleanup(srv.Close)
+	self = srv.URL
+	dir := t.TempDir()
+	file := filepath.Join(dir, "gateway.yaml")
+	config := func(name string) {
+		text := fmt.Sprintf("state_dir: %s\nupstreams:\n  %s: {url: %q, auth: {kind: user}}\n", filepath.Join(dir, "state"), name, self+"/mcp")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config("tickets")
+
+	want := func(what string, got, pattern string) {
+		t.Helper()
+		if !regexp.MustCompile(pattern).MatchString(got) {
+			t.Errorf("%s: got\n%s\nwant %s", what, got, pattern)
+		}
+	}
+	want("no grants", verb(t, "grants", "-c", file), `^Nobody has granted access\. .*\n0$`)
+	want("no grants, JSON", verb(t, "grants", "-c", file, "--json"), `^\[\]\n0$`)
+	want("logout without a grant", verb(t, "logout", "tickets", "-c", file), `there is no such grant for tickets; gateway grants lists all grants\n1$`)
+	want("login", verb(t, "login", "tickets", "-c", file), `^Open this URL in a browser and log in:(?s:.*)Access to tickets is granted\.\n0$`)
+
+	scopes := "read offline_access"
+	want("grants", verb(t, "grants", "-c", file), `(?s)^UPSTREAM +GIVEN BY +GIVEN +ISSUER +SCOPES\ntickets +this machine's user +20\d\d-\d\d-\d\d .*`+regexp.QuoteMeta(as.URL)+` +`+scopes+`\n0$`)
+	var listed []reportedGrant
+	text := strings.TrimSuffix(verb(t, "grants", "tickets", "-c", file, "--json"), "0")
+	if err := json.Unmarshal([]byte(text), &listed); err != nil || len(listed) != 1 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if g := listed[0]; !g.Principal.Local || g.Issuer != as.URL || strings.Join(g.Scopes, " ") != scopes || g.Granted.IsZero() || g.Expires == nil || !g.Renewable || !g.Configured {
+		t.Errorf("got %+v", g)
+	}
+	want("another upstream", verb(t, "grants", "nobody", "-c", file), `there is no upstream nobody; gateway grants lists all grants\n1$`)
+	want("another principal", verb(t, "logout", "tickets", "-c", file, "--principal", "alice"), `there is no such grant for tickets.*\n1$`)
+	want("contradictory flags", verb(t, "logout", "tickets", "-c", file, "--principal", "alice", "--all"), `give --all, or --principal(?s:.*)\n2$`)
+	want("an empty subject", verb(t, "logout", "tickets", "-c", file, "--principal", ""), `--principal is empty(?s:.*)\n2$`)
+
+	want("logout", verb(t, "logout", "tickets", "-c", file), `^The grant of this machine's user for tickets is removed and revoked\.\n0$`)
+	if n := as.RefreshTokens(); n != 0 {
+		t.Errorf("%d refresh tokens are valid after logout", n)
+	}
+	want("after logout", verb(t, "grants", "-c", file), `^Nobody has granted access`)
+
+	// The grant of an upstream that has another name now can be seen and removed.
+	verb(t, "login", "tickets", "-c", file)
+	config("renamed")
+	want("a former upstream", verb(t, "grants", "-c", file), `\ntickets \(not configured\) +this`)
+	want("logout from a former upstream", verb(t, "logout", "tickets", "-c", file),
+		`^The grant of this machine's user for tickets is removed\. \S+ was not told \(the configuration has no such upstream any more\): end the access there too\.\n0$`)
+}
+
+func TestBrowserCommand(t *testing.T) {
+	for _, tc := range []struct{ goos, env, want string }{
+		{"linux", "DISPLAY=:0", "xdg-open http://x"},
+		{"linux", "WAYLAND_DISPLAY=w", "xdg-open http://x"},
+		{"linux", "", ""},
+		{"linux", "DISPLAY=:10 SSH_CONNECTION=1", ""},
+		{"darwin", "", "open http://x"},
+		{"darwin", "SSH_TTY=/dev/pts/1", ""},
+		{"windows", "", "rundll32 url.dll,FileProtocolHandler http://x"},
+	} {
+		env := map[string]string{}
+		for _, pair := range strings.Fields(tc.env) {
+			name, value, _ := strings.Cut(pair, "=")
+			env[name] = value
+		}
+		got := browserCommand(tc.goos, func(name string) (string, bool) { v, ok := env[name]; return v, ok }, "http://x")
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%s %q: %q, want %q", tc.goos, tc.env, got, tc.want)
+		}
+	}
+}
