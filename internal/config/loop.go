@@ -31,15 +31,15 @@ func (c *Config) CheckLoops() error {
 // ownURL names the address of the gateway that the URL of an upstream leads to, "" for none.
 func (c *Config) ownURL(u Upstream) string {
 	for _, s := range u.AllURLs() {
-		if is := c.ownAddress(s); is != "" && !u.Disabled {
+		if is := c.OwnAddress(s); is != "" && !u.Disabled {
 			return is
 		}
 	}
 	return ""
 }
 
-// ownAddress names the address of the gateway that a URL leads to, "" for none.
-func (c *Config) ownAddress(s string) string {
+// OwnAddress names the address of the gateway that a URL leads to, "" for none.
+func (c *Config) OwnAddress(s string) string {
 	at, err := url.Parse(s)
 	if err != nil || s == "" {
 		return ""

@@ -22,10 +22,30 @@ type File struct {
 	Folder string
 }
 
+// Options say what the configuration is for. The zero value makes a configuration of its own.
+type Options struct {
+	// Into is the configuration that the servers are added to. Servers with names that it has are left out.
+	Into *config.Config
+	// Taken reports whether a variable must not be used for a value that is moved; nil: all may.
+	Taken func(variable string) bool
+	// EnvFile is the value of env_file in the result, for the file that has Result.Env; "" for none.
+	EnvFile string
+	// Program is the name of the gateway's own program, without a folder. Servers that start it are left out.
+	Program string
+}
+
+// Server is one server of a result.
+type Server struct {
+	Name  string
+	From  string     // the place in the host's file, for a comment
+	Value *yaml.Node // the entry below upstreams
+}
+
 // Result is a gateway.yaml made of hosts' configurations.
 type Result struct {
 	YAML      []byte               // a whole configuration, with comments that name the source of each part
 	Upstreams int                  // number of upstreams
+	Servers   []Server             // the upstreams
 	Variables []Variable           // the variables that it needs, sorted by name
 	Warnings  []configfile.Warning // about everything that was changed or left out, sorted by position
 	// Env is a file for a shell that sets the variables whose values were moved.
@@ -48,8 +68,11 @@ type Variable struct {
 // secrets become references to environment variables, see the package comment; neither the YAML nor a
 // warning contains them. The same files give the same result. The error is [configfile.Errors]: a file
 // cannot be parsed, or has no servers that can be used.
-func Import(files ...File) (*Result, error) {
-	im := &importer{inputs: make(map[string]*placeholder)}
+func Import(files ...File) (*Result, error) { return Options{}.Import(files...) }
+
+// Import is [Import] with options. With Into it is no error if every server is left out.
+func (o Options) Import(files ...File) (*Result, error) {
+	im := &importer{Options: o, inputs: make(map[string]*placeholder)}
 	var errs configfile.Errors
 	for _, f := range files {
 		im.readFile(f)
@@ -63,7 +86,7 @@ func Import(files ...File) (*Result, error) {
 	im.nameVariables()
 	im.removeInvalid()
 	slices.SortStableFunc(im.warnings, configfile.CompareWarnings)
-	if len(im.servers) == 0 {
+	if len(im.servers) == 0 && o.Into == nil {
 		for _, r := range im.warnings {
 			errs = append(errs, (*configfile.Error)(&r))
 		}
@@ -73,11 +96,12 @@ func Import(files ...File) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{YAML: out, Upstreams: len(im.servers), Variables: im.variables(), Warnings: im.warnings, Env: config.NewSecret(im.envFile(files))}, nil
+	return &Result{YAML: out, Upstreams: len(im.servers), Servers: im.results(), Variables: im.variables(), Warnings: im.warnings, Env: config.NewSecret(im.envFile(files))}, nil
 }
 
 // importer gathers the servers of all files.
 type importer struct {
+	Options
 	servers      []*server
 	warnings     []configfile.Warning
 	placeholders []*placeholder          // by number
@@ -104,6 +128,7 @@ type server struct {
 	args                  []string
 	env, headers          []entry
 	url, transport        string
+	timeout               string // with its unit
 	disabled              bool
 	allow, deny           []string
 	none                  bool // publish no tool
@@ -130,7 +155,7 @@ func (im *importer) readFile(f File) {
 		found += im.group(g)
 	}
 	if found == 0 && len(im.file.Errors) == 0 {
-		im.file.Errorf(root, configfile.Path{}, "no servers; they are looked for under mcpServers, servers, mcp, mcp_servers, context_servers and projects, as hosts write them")
+		im.file.Errorf(root, configfile.Path{}, "no servers; they are looked for under mcpServers, servers, mcp, mcp_servers, context_servers, extensions and projects, as hosts write them")
 	}
 }
 
@@ -139,6 +164,7 @@ type group struct {
 	node   *yaml.Node
 	path   configfile.Path
 	folder string // as of server
+	goose  bool   // the keys of an entry are those of Goose
 }
 
 // groups finds the servers of a file.
@@ -146,18 +172,22 @@ func (im *importer) groups(root *yaml.Node) []group {
 	var groups []group
 	add := func(p configfile.Pair, at configfile.Path) {
 		if p.Value.Kind == yaml.MappingNode || p.Value.Kind == yaml.SequenceNode {
-			groups = append(groups, group{p.Value, at, workspaceOf(im.host.Folder)})
+			groups = append(groups, group{node: p.Value, path: at, folder: workspaceOf(im.host.Folder)})
 		}
 	}
 	top := im.file.Pairs(root, configfile.Path{})
 	if len(top) > 0 && !slices.ContainsFunc(top, func(p configfile.Pair) bool { return !config.IsServer(p.Value) }) {
-		return []group{{root, configfile.Path{}, workspaceOf(im.host.Folder)}} // servers at the top of the file
+		return []group{{node: root, folder: workspaceOf(im.host.Folder)}} // servers at the top of the file
 	}
 	for _, p := range top {
 		at := configfile.Path{}.Key(p.Name, p.Name)
 		switch p.Name {
 		case "mcpServers", "servers", "context_servers", "mcp_servers", "amp.mcpServers", "mcp.servers":
 			add(p, at)
+		case "extensions":
+			if isGoose(p.Value) {
+				groups = append(groups, group{node: p.Value, path: at, folder: workspaceOf(im.host.Folder), goose: true})
+			}
 		case "inputs":
 			im.readInputs(p.Value)
 		case "mcp":
@@ -173,7 +203,7 @@ func (im *importer) groups(root *yaml.Node) []group {
 				inside := at.Key(project.Name, "*")
 				for _, q := range im.children(project.Value) {
 					if q.Name == "mcpServers" && q.Value.Kind == yaml.MappingNode {
-						groups = append(groups, group{q.Value, inside.Key(q.Name, q.Name), project.Name})
+						groups = append(groups, group{node: q.Value, path: inside.Key(q.Name, q.Name), folder: project.Name})
 					}
 				}
 			}
@@ -264,7 +294,11 @@ func (im *importer) group(g group) int {
 	}
 	pairs := im.file.Pairs(g.node, g.path)
 	for _, p := range pairs {
-		im.entry(p.Name, p.Key, p.Value, g.path.Key(p.Name, "*"), g.folder)
+		if at := g.path.Key(p.Name, "*"); !g.goose {
+			im.entry(p.Name, p.Key, p.Value, at, g.folder)
+		} else if value := im.gooseEntry(p, at); value != nil {
+			im.entry(p.Name, p.Key, value, at, g.folder)
+		}
 	}
 	return len(pairs)
 }
@@ -275,6 +309,14 @@ func (im *importer) nameServers() {
 	kept := im.servers[:0]
 	for _, s := range im.servers {
 		base := config.NameOf(s.key)
+		if im.Into != nil && slices.ContainsFunc(im.Into.Upstreams, func(u config.Upstream) bool { return u.Name == base }) {
+			im.warnServer(s, "is left out: there is an upstream %s already", base)
+			continue
+		}
+		if is := im.ownGateway(s); is != "" {
+			im.warnServer(s, "is left out: %s, and a gateway in front of itself would list its own tools without end", is)
+			continue
+		}
 		if first := taken[base]; first != nil && im.same(first, s) {
 			im.warnServer(s, "is the same as %s at %s:%v and is left out", configfile.Quote(first.key), first.file, first.at)
 			continue
@@ -302,7 +344,7 @@ func (im *importer) same(a, b *server) bool {
 
 func (im *importer) plain(s *server) string {
 	var b strings.Builder
-	for _, list := range [][]string{{s.command, s.cwd, s.envFile, s.url, s.transport, fmt.Sprint(s.disabled, s.none)}, s.args, s.allow, s.deny} {
+	for _, list := range [][]string{{s.command, s.cwd, s.envFile, s.url, s.transport, s.timeout, fmt.Sprint(s.disabled, s.none)}, s.args, s.allow, s.deny} {
 		fmt.Fprintf(&b, "%q\n", im.expandAll(list, (*placeholder).original))
 	}
 	for _, pairs := range [][]entry{s.env, s.headers} {

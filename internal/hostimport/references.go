@@ -246,6 +246,7 @@ func variableName(upstream, key string) string {
 func (im *importer) nameVariables() {
 	taken := make(map[string]bool)
 	used := im.used()
+	isTaken := func(name string) bool { return taken[name] || im.Taken != nil && im.Taken(name) }
 	for _, s := range used {
 		if name, _, _ := strings.Cut(s.ref, ":-"); s.ref != "" {
 			taken[name] = true
@@ -256,7 +257,7 @@ func (im *importer) nameVariables() {
 			continue
 		}
 		s.name = s.base
-		for n := 2; taken[s.name]; n++ {
+		for n := 2; isTaken(s.name); n++ {
 			s.name = fmt.Sprintf("%s_%d", s.base, n)
 		}
 		taken[s.name] = true

@@ -101,6 +101,8 @@ func (im *importer) key(pr configfile.Pair, at configfile.Path) {
 	case "tools":
 		s.none = n.Kind == yaml.SequenceNode && len(n.Content) == 0 // as Copilot CLI writes it
 		im.only(n, at)
+	case timeoutKey:
+		s.timeout = n.Value
 	case "startup_timeout_sec", "tool_timeout_sec":
 		im.warn(at, "is left out; write timeout for how long a call may go on without progress, such as timeout: 60s")
 	case "timeout", "timeoutMs":

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -17,7 +18,11 @@ func (im *importer) write(files []File) ([]byte, error) {
 		fmt.Fprintf(&head, "  %s\n", oneLine(f.Name))
 	}
 	head.WriteString("\n")
-	if vars := im.variables(); len(vars) > 0 {
+	vars := im.variables()
+	if im.EnvFile != "" {
+		vars = slices.DeleteFunc(vars, func(v Variable) bool { return v.Moved })
+	}
+	if len(vars) > 0 {
 		head.WriteString("Set these environment variables before the start:\n")
 		for _, v := range vars {
 			fmt.Fprintf(&head, "  %s", v.Name)
@@ -36,7 +41,29 @@ func (im *importer) write(files []File) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]byte(comment(head.String())), body...), nil
+	out := []byte(comment(head.String()))
+	if im.EnvFile != "" {
+		key, err := encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{text("env_file"), text(im.EnvFile)}})
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, key...), '\n')
+	}
+	return append(out, body...), nil
+}
+
+// results are the servers for the caller.
+func (im *importer) results() []Server {
+	var out []Server
+	for _, s := range im.servers {
+		out = append(out, Server{Name: s.name, From: from(s), Value: im.mapping(s).Content[1]})
+	}
+	return out
+}
+
+// from is the place of a server in its host's file.
+func from(s *server) string {
+	return fmt.Sprintf("from %s:%v (%s)", oneLine(s.file), s.at, cmp.Or(oneLine(s.path.Text), "the file itself"))
 }
 
 // envFile is a file for a shell with the values that were moved, and a comment for each variable
@@ -47,7 +74,11 @@ func (im *importer) envFile(files []File) string {
 	for _, f := range files {
 		fmt.Fprintf(&b, "#   %s\n", oneLine(f.Name))
 	}
-	b.WriteString("# Load them into a shell with: set -a; . ./THIS_FILE; set +a\n\n")
+	if im.EnvFile != "" {
+		b.WriteString("# The key env_file of gateway.yaml names this file.\n\n")
+	} else {
+		b.WriteString("# Load them into a shell with: set -a; . ./THIS_FILE; set +a\n\n")
+	}
 	values := make(map[string]*placeholder)
 	for _, s := range im.used() {
 		values[s.name] = s
@@ -125,6 +156,7 @@ func (im *importer) mapping(s *server) *yaml.Node {
 	putText("url", s.url)
 	putText("transport", s.transport)
 	putText("cwd", s.cwd)
+	putText("timeout", s.timeout)
 	if len(s.env) > 0 {
 		put("env", im.pairs(s.env))
 	}
@@ -148,7 +180,7 @@ func (im *importer) mapping(s *server) *yaml.Node {
 		put("tools", tools)
 	}
 	name := text(s.name)
-	name.HeadComment = fmt.Sprintf("from %s:%v (%s)", oneLine(s.file), s.at, cmp.Or(oneLine(s.path.Text), "the file itself"))
+	name.HeadComment = from(s)
 	return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{name, m}}
 }
 
