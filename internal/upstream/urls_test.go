@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/httpconn"
@@ -247,8 +248,10 @@ func TestOpenBreakerMovesTheSession(t *testing.T) {
 		r.watch.wait(t, isReady)
 		upstreamtest.Equal(t, "URL", used(o), "a")
 		a.fails.Store(true)
-		for range 3 {
-			if got := r.do(t, "a"); got == "" {
+		for _, subject := range []string{"ann", "bob", "ann"} {
+			c := upstreamtest.ToolCall("echo", subject, &upstreamtest.Peer{})
+			c.Principal = &call.Principal{Subject: subject}
+			if _, err := r.Do(t.Context(), c); err == nil {
 				t.Error("a call succeeds")
 			}
 		}

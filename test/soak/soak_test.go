@@ -257,10 +257,10 @@ func (c *client) restart(u *upstream) {
 	if u.http != nil {
 		u.http.restart()
 	} else {
-		// The child ends before it has answered.
-		_, err := c.ask(context.Background(), "tools/call", u.name+"__die", fmt.Sprintf(`{"name":"%s__die","arguments":{},%s}`, u.name, modernMeta("die", false)))
-		if err == nil {
-			c.violation("%s answered the call that must end it", u.name)
+		// The child ends before it has answered. A question of a call that was just cancelled may seem to be one of this call, the only one left.
+		raw, err := c.ask(context.Background(), "tools/call", u.name+"__die", fmt.Sprintf(`{"name":"%s__die","arguments":{},%s}`, u.name, modernMeta("die", false)))
+		if err == nil && !(u.ambiguous && strings.Contains(string(raw), `"input_required"`)) {
+			c.violation("%s answered the call that must end it: %s", u.name, raw)
 		}
 	}
 	// The server is back when a call succeeds.

@@ -17,8 +17,10 @@ import (
 // Only failures of the server count, see [failureOf]. Calls that fail together, such as all
 // calls in flight when the server restarts, count once: except for a timeout, a failure
 // counts if its call began after the last one. A timeout does not count if the server has
-// answered another call meanwhile. Timeouts of one item alone open the breaker only if the
-// server leaves a ping unanswered too: one slow tool is no reason to refuse the others.
+// answered another call meanwhile. Timeouts of one item alone, and failures of one
+// principal alone that leave the conversation as it is, open the breaker only if the server
+// leaves a ping unanswered too: one slow tool is no reason to refuse the others, and neither
+// are the arguments of one client to refuse those of others.
 //
 // A call takes no lock while the breaker is closed and the last call did not fail. The
 // methods may be called by many goroutines at once.
@@ -60,10 +62,23 @@ const (
 	unreached
 	// timedOut: the server neither answered nor sent progress in time.
 	timedOut
-	// broken: the server ended, lost the connection, or sent something else than an
-	// answer.
+	// broken: the server sent something else than an answer, or broke off the connection of
+	// this call.
 	broken
+	// lost: the conversation ended with the call.
+	lost
 )
+
+// failedCall is a call that failed.
+type failedCall struct {
+	how       failure
+	item      string // what the call uses
+	principal string // the key of the caller
+	reason    string // for clients
+}
+
+// mayBeItsOwn reports whether the call itself may be the reason of its failure.
+func (f *failedCall) mayBeItsOwn() bool { return f.how == timedOut || f.how == broken }
 
 // failureRun are the failed calls since the last answer.
 type failureRun struct {
@@ -74,6 +89,9 @@ type failureRun struct {
 	// slow says that all of them timed out in the same item, item.
 	slow bool
 	item string
+	// lone says that all of them are of the same principal and may be their own reason.
+	lone      bool
+	principal string
 	// unsent says that the server got none of them, so that a new conversation shows that
 	// it is back.
 	unsent bool
@@ -81,11 +99,27 @@ type failureRun struct {
 	pinging bool
 }
 
+// add counts a failure.
+func (r *failureRun) add(f *failedCall, now time.Time) {
+	if r.calls == 0 {
+		*r = failureRun{since: now, slow: true, item: f.item, lone: true, principal: f.principal, unsent: true}
+	}
+	r.calls++
+	r.last, r.reason = now, f.reason
+	r.slow = r.slow && f.how == timedOut && f.item == r.item
+	r.lone = r.lone && f.mayBeItsOwn() && f.principal == r.principal
+	r.unsent = r.unsent && f.how == unreached
+}
+
+// isDoubtful reports whether the server may be fine for other calls.
+func (r *failureRun) isDoubtful() bool { return r.slow || r.lone }
+
 // admission is what a breaker knows of one call.
 type admission struct {
 	began   time.Time
 	answers uint64 // counted at that time
 	trial   bool   // the call decides whether the breaker closes
+	works   bool   // the server has answered the ping before the trial as it should
 }
 
 // openBreaker is the error of a call that a breaker refuses.
@@ -167,11 +201,12 @@ const (
 	noVerdict verdict = iota
 	opened            // the breaker has opened
 	reopened          // the trial has failed
+	closed            // the trial has failed, and says nothing about the calls of others
 	needsPing         // the breaker opens if the server does not answer a ping, see pinged
 )
 
-// failed says that a call failed, and why.
-func (b *breaker) failed(a admission, how failure, item, reason string, now time.Time) verdict {
+// failed says that a call failed.
+func (b *breaker) failed(a admission, f *failedCall, now time.Time) verdict {
 	limits := b.health.settings()
 	if limits.Failures == 0 {
 		return noVerdict
@@ -182,25 +217,17 @@ func (b *breaker) failed(a admission, how failure, item, reason string, now time
 	case b.ended:
 		return noVerdict
 	case a.trial && b.state == breakerHalfOpen:
-		b.failures.reason = reason
-		b.open(now, limits)
-		return reopened
-	case b.state != breakerClosed, how == timedOut && b.answers.Load() != a.answers, how != timedOut && a.began.Before(b.failures.last):
+		return b.failedTrial(a, f, now, limits)
+	case b.state != breakerClosed, f.how == timedOut && b.answers.Load() != a.answers, f.how != timedOut && a.began.Before(b.failures.last):
 		return noVerdict
 	}
 	b.alerted.Store(true)
 	run := &b.failures
-	if run.calls == 0 {
-		*run = failureRun{since: now, slow: true, item: item, unsent: true}
-	}
-	run.calls++
-	run.last, run.reason = now, reason
-	run.slow = run.slow && how == timedOut && item == run.item
-	run.unsent = run.unsent && how == unreached
+	run.add(f, now)
 	switch {
-	case run.calls < limits.Failures || run.slow && run.pinging:
+	case run.calls < limits.Failures || run.isDoubtful() && run.pinging:
 		return noVerdict
-	case run.slow:
+	case run.isDoubtful():
 		run.pinging = true
 		return needsPing
 	}
@@ -208,15 +235,31 @@ func (b *breaker) failed(a admission, how failure, item, reason string, now time
 	return opened
 }
 
-// pinged takes the outcome of the ping after needsPing. It reports whether the breaker has
-// opened.
-func (b *breaker) pinged(alive bool, now time.Time) bool {
+// failedTrial opens the breaker again. If the server works, and all failures so far are of
+// the principal of the trial, the breaker closes: its calls must not keep those of others
+// out. The caller holds mu.
+func (b *breaker) failedTrial(a admission, f *failedCall, now time.Time, limits HealthSettings) verdict {
+	run, own := &b.failures, a.works && f.mayBeItsOwn()
+	if own && run.lone && run.principal == f.principal {
+		b.close()
+		b.alerted.Store(true)
+		b.failures.add(f, now)
+		return closed
+	}
+	run.reason, run.lone, run.principal = f.reason, own, f.principal
+	b.open(now, limits)
+	return reopened
+}
+
+// pinged takes the outcome of the ping after needsPing: whether the server has answered as it
+// should. It reports whether the breaker has opened.
+func (b *breaker) pinged(works bool, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.state != breakerClosed || !b.failures.pinging:
 		return false // another call has decided meanwhile
-	case alive:
+	case works:
 		b.close()
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -85,8 +86,13 @@ func answersGarbage(l *upstreamtest.Instance, m wire.Message) {
 func exits(l *upstreamtest.Instance, _ wire.Message) { l.Quit() }
 
 // doTool calls a tool and returns the outcome.
-func (r *rig) doTool(ctx context.Context, tool string) string {
-	return upstreamtest.Outcome(r.Do(ctx, upstreamtest.ToolCall(tool, "ann", &upstreamtest.Peer{})))
+func (r *rig) doTool(ctx context.Context, tool string) string { return r.doToolAs(ctx, "", tool) }
+
+// doToolAs calls a tool as a principal, and returns the outcome.
+func (r *rig) doToolAs(ctx context.Context, subject, tool string) string {
+	c := upstreamtest.ToolCall(tool, "ann", &upstreamtest.Peer{})
+	c.Principal = &call.Principal{Subject: subject}
+	return upstreamtest.Outcome(r.Do(ctx, c))
 }
 
 // isOpen reports whether an outcome is that of an open breaker.
@@ -188,14 +194,14 @@ func TestBreakerStaysClosedForASlowTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSwitchable()
 		s.set(func(l *upstreamtest.Instance, m wire.Message) {
-			if wire.ValueOf(m.Params).Get("name").Str() != "slow" {
+			if !strings.HasPrefix(wire.ValueOf(m.Params).Get("name").Str(), "slow") {
 				answersOK(l, m)
 			}
 		}, answersOK)
 		r := start(t, setup{Pipe: s.Pipe, Options: Options{Health: threeFailures()}})
 		r.watch.wait(t, isReady)
-		for range 10 {
-			if got := r.doTool(t.Context(), "slow"); !strings.Contains(got, "did not answer within") {
+		for i := range 10 {
+			if got := r.doToolAs(t.Context(), fmt.Sprint("p", i%2), "slow"); !strings.Contains(got, "did not answer within") {
 				t.Fatalf("the slow tool: %s", got)
 			}
 			synctest.Wait()
@@ -206,7 +212,9 @@ func TestBreakerStaysClosedForASlowTool(t *testing.T) {
 		// Two slow tools, with answers of others meanwhile.
 		var calls []<-chan string
 		for i := range 10 {
-			calls = append(calls, r.doing(t.Context(), upstreamtest.ToolCall("slow", fmt.Sprint("a", i), &upstreamtest.Peer{})))
+			c := upstreamtest.ToolCall(fmt.Sprint("slow", i%3), fmt.Sprint("a", i), &upstreamtest.Peer{})
+			c.Principal = &call.Principal{Subject: fmt.Sprint("p", i%2)}
+			calls = append(calls, r.doing(t.Context(), c))
 		}
 		time.Sleep(time.Second)
 		if got := r.doTool(t.Context(), "echo"); got != `{"ok":1}` {
@@ -221,12 +229,176 @@ func TestBreakerStaysClosedForASlowTool(t *testing.T) {
 	})
 }
 
+// failsAs has a principal call until the breaker has opened, or calls have failed more often
+// than it allows. It reports whether the breaker has opened.
+func (r *rig) failsAs(t *testing.T, subject string) (open bool) {
+	t.Helper()
+	for i := range 10 {
+		got := r.doToolAs(t.Context(), subject, fmt.Sprint("tool", i)) // not one slow tool alone
+		if isOpen(got) {
+			return true
+		}
+		if !strings.HasPrefix(got, "error") {
+			t.Fatalf("a call of %s: %s", subject, got)
+		}
+		time.Sleep(protocol.ProbeTime) // the ping
+	}
+	return false
+}
+
+// The calls of one principal do not keep those of others out, whatever the server answers,
+// as long as it answers pings. Failures of two principals do, and so does a server that ends
+// in its calls.
+func TestBreakerDistrustsOnePrincipal(t *testing.T) {
+	for name, tc := range map[string]struct {
+		calls, pings handler
+		others       bool // a second principal calls too
+		opens        bool
+	}{
+		"wrong answers":                   {calls: answersGarbage, pings: answersOK},
+		"wrong answers, ping refused":     {calls: answersGarbage, pings: refuses},
+		"wrong answers, wrong ping":       {calls: answersGarbage, pings: answersGarbage, opens: true},
+		"wrong answers, no ping":          {calls: answersGarbage, opens: true},
+		"wrong answers to two principals": {calls: answersGarbage, pings: answersOK, others: true, opens: true},
+		"no answers":                      {pings: answersOK},
+		"no answers to two principals":    {pings: answersOK, others: true, opens: true},
+		"it ends":                         {calls: exits, pings: answersOK, opens: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSwitchable()
+				r := start(t, setup{Pipe: s.Pipe, Options: Options{Health: threeFailures()}})
+				r.watch.wait(t, isReady)
+				s.set(tc.calls, tc.pings)
+				if tc.others {
+					r.doToolAs(t.Context(), "bob", "echo")
+				}
+				if got := r.failsAs(t, "ann"); got != tc.opens {
+					t.Errorf("open: %v, want %v", got, tc.opens)
+				}
+				s.set(answersOK, answersOK)
+				if got := r.doToolAs(t.Context(), "bob", "echo"); isOpen(got) != tc.opens {
+					t.Errorf("another principal: %s", got)
+				}
+			})
+		})
+	}
+}
+
+func refuses(l *upstreamtest.Instance, m wire.Message) {
+	l.Refuse(m, wire.CodeMethodNotFound, "no ping here")
+}
+
+// A principal whose calls fail cannot keep an open breaker open once the server works again,
+// even if all trials are its own. Failed trials of two principals keep it open.
+func TestBreakerDistrustsTrialsOfOnePrincipal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSwitchable()
+		r := start(t, setup{Pipe: s.Pipe, Options: Options{Health: threeFailures()}})
+		r.watch.wait(t, isReady)
+		s.set(answersGarbage, answersOK)
+		r.doToolAs(t.Context(), "bob", "echo")
+		if !r.failsAs(t, "ann") {
+			t.Fatal("the breaker is closed after failures of two principals")
+		}
+		trial := func(subject string) (open bool) {
+			time.Sleep(openFor)
+			if got := r.doToolAs(t.Context(), subject, "echo"); isOpen(got) {
+				t.Fatalf("the trial of %s: %s", subject, got)
+			}
+			got := r.doToolAs(t.Context(), subject, "echo")
+			return isOpen(got)
+		}
+		for i, subject := range []string{"bob", "ann", "bob", "ann"} {
+			if !trial(subject) {
+				t.Errorf("closed after trial %d, which has failed as one of another principal before", i)
+			}
+		}
+		if trial("ann") {
+			t.Error("open after two failed trials of one principal")
+		}
+		s.set(answersOK, answersOK)
+		if got := r.doToolAs(t.Context(), "bob", "echo"); got != `{"ok":1}` {
+			t.Errorf("another principal: %s", got)
+		}
+	})
+}
+
+// The failures of a row decide what happens at the third one.
+func TestBreakerVerdicts(t *testing.T) {
+	fail := func(how failure, principal, item string) *failedCall { return &failedCall{how, item, principal, "no"} }
+	for name, tc := range map[string]struct {
+		row  [3]*failedCall
+		want verdict
+	}{
+		"no connection":              {[3]*failedCall{fail(unreached, "ann", "x"), fail(unreached, "ann", "x"), fail(unreached, "ann", "x")}, opened},
+		"ends":                       {[3]*failedCall{fail(lost, "ann", "x"), fail(lost, "ann", "x"), fail(lost, "ann", "x")}, opened},
+		"wrong answers":              {[3]*failedCall{fail(broken, "ann", "x"), fail(broken, "ann", "y"), fail(broken, "ann", "z")}, needsPing},
+		"wrong answers, then an end": {[3]*failedCall{fail(broken, "ann", "x"), fail(broken, "ann", "x"), fail(lost, "ann", "x")}, opened},
+		"of two principals":          {[3]*failedCall{fail(broken, "ann", "x"), fail(broken, "bob", "x"), fail(broken, "ann", "x")}, opened},
+		"one slow item of two":       {[3]*failedCall{fail(timedOut, "ann", "x"), fail(timedOut, "bob", "x"), fail(timedOut, "ann", "x")}, needsPing},
+		"slow items of two":          {[3]*failedCall{fail(timedOut, "ann", "x"), fail(timedOut, "bob", "y"), fail(timedOut, "ann", "x")}, opened},
+		"slow items of one":          {[3]*failedCall{fail(timedOut, "ann", "x"), fail(timedOut, "ann", "y"), fail(timedOut, "ann", "x")}, needsPing},
+	} {
+		b := breaker{health: threeFailures(), metrics: NewMetrics()}
+		now := time.Now()
+		next := func(f *failedCall) verdict {
+			now = now.Add(time.Second)
+			a, _ := b.admit(now)
+			return b.failed(a, f, now)
+		}
+		for _, f := range tc.row[:2] {
+			if got := next(f); got != noVerdict {
+				t.Errorf("%s: verdict %d too early", name, got)
+			}
+		}
+		if got := next(tc.row[2]); got != tc.want {
+			t.Errorf("%s: verdict %d, want %d", name, got, tc.want)
+		}
+		if tc.want == needsPing {
+			if got := next(tc.row[0]); got != noVerdict {
+				t.Errorf("%s: verdict %d while the ping runs", name, got)
+			}
+		}
+	}
+}
+
+// A failed trial that closes the breaker is the first failure of the next row, which an
+// answer ends.
+func TestBreakerCountsAfterAFailedTrial(t *testing.T) {
+	for _, answered := range []bool{false, true} {
+		b := breaker{health: threeFailures(), metrics: NewMetrics()}
+		now := time.Now()
+		fail := func(principal string) verdict {
+			now = now.Add(openFor)
+			a, _ := b.admit(now)
+			a.works = true
+			return b.failed(a, &failedCall{broken, "x", principal, "no"}, now)
+		}
+		var got []verdict
+		for _, principal := range []string{"ann", "bob", "bob", "ann", "ann"} {
+			got = append(got, fail(principal))
+		}
+		if answered {
+			b.answered()
+		}
+		got = append(got, fail("bob"), fail("bob"))
+		want := []verdict{noVerdict, noVerdict, opened, reopened, closed, noVerdict, opened}
+		if answered {
+			want[6] = noVerdict
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("answered: %v (-want +got):\n%s", answered, diff)
+		}
+	}
+}
+
 // While the trial runs, other calls fail at once. A trial that its client cancels leaves the
 // decision to the next call; progress decides it early.
 func TestBreakerTrial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSwitchable()
-		s.set(answersGarbage, answersOK)
+		s.set(answersGarbage, answersGarbage)
 		r := start(t, setup{Pipe: s.Pipe, Options: Options{Health: threeFailures()}})
 		r.watch.wait(t, isReady)
 		for range 3 {
@@ -311,7 +483,8 @@ func TestBreakerCountsFailuresOfTheServerOnly(t *testing.T) {
 		"ended":             {g, &protocol.CallError{NotSent: true, Reason: ReasonEnded}, notFailed},
 		"HTTP 503":          {g, &protocol.CallError{RetryAfter: time.Second, Cause: statusError(http.StatusServiceUnavailable)}, broken},
 		"HTML":              {g, &protocol.CallError{Cause: &diagnose.UnexpectedContentType{Status: 200, MediaType: "text/html"}}, broken},
-		"exit":              {g, &protocol.CallError{ConnectionLost: true, ConversationClosed: true, MayHaveExecuted: true, Cause: errors.New("exit")}, broken},
+		"exit":              {g, &protocol.CallError{ConnectionLost: true, ConversationClosed: true, MayHaveExecuted: true, Cause: errors.New("exit")}, lost},
+		"reset":             {g, &protocol.CallError{ConnectionLost: true}, broken},
 		"no connection":     {g, &protocol.CallError{NotSent: true, ConnectionLost: true}, unreached},
 	} {
 		if got := failureOf(tc.guard, tc.err); got != tc.want {
@@ -326,12 +499,13 @@ func TestHealthSettingsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		breakers := NewHealth(HealthSettings{})
 		s := newSwitchable()
-		s.set(answersGarbage, answersOK)
+		s.set(answersGarbage, answersGarbage)
 		r := start(t, setup{Pipe: s.Pipe, Options: Options{Health: breakers}})
 		r.watch.wait(t, isReady)
 		fails := func(n int) (open bool) {
 			for range n {
 				open = isOpen(r.doTool(t.Context(), "echo"))
+				synctest.Wait() // for the ping
 			}
 			return open
 		}

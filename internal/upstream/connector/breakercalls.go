@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"go.uber.org/zap"
@@ -54,21 +55,27 @@ func (c *Connector) noteAddress(conn protocol.Conn) (moved bool) {
 // noteFailure tells the breaker that a call failed with err, for which reason is the text
 // for the client.
 func (c *Connector) noteFailure(a admission, g *callGuard, cl *call.Call, err error, reason string) {
-	how := failureOf(g, err)
-	if how == notFailed {
+	f := failedCall{how: failureOf(g, err), reason: reason}
+	if f.how == notFailed {
 		c.breaker.skipped(a)
 		return
 	}
-	switch c.breaker.failed(a, how, itemOf(cl), reason, time.Now()) {
+	f.item, f.principal = itemOf(cl), cl.Principal.Key()
+	a.works = g.serverWorks
+	switch c.breaker.failed(a, &f, time.Now()) {
 	case opened:
 		c.breakerOpened(zap.WarnLevel, reason)
 	case reopened:
 		c.breakerOpened(zap.DebugLevel, reason)
+	case closed:
+		c.logBreakerClosed()
 	case needsPing:
 		c.tasks.Start(func(ctx context.Context) {
-			conn := c.current()
-			alive := conn != nil && c.ping(ctx, conn) == nil
-			if c.breaker.pinged(alive, time.Now()) {
+			works, conn := false, c.current()
+			if conn != nil {
+				works, _ = c.ping(ctx, conn) // a failure is the reason of the last call
+			}
+			if c.breaker.pinged(works, time.Now()) {
 				c.breakerOpened(zap.WarnLevel, reason)
 			}
 		})
@@ -94,6 +101,8 @@ func failureOf(g *callGuard, err error) failure {
 		return notFailed
 	case f.NotSent:
 		return unreached
+	case f.ConversationClosed, f.MayHaveExecuted:
+		return lost
 	default:
 		return broken
 	}
@@ -106,24 +115,35 @@ func itemOf(cl *call.Call) string {
 	return cl.Method + " " + wire.ValueOf(cl.Params).Get(m.Member).Str()
 }
 
-// ping asks the server whether it is there. The error is a *protocol.CallError that says
-// that it is not, or that of ctx.
-func (c *Connector) ping(ctx context.Context, conn protocol.Conn) error {
+// ping asks the server whether it is there. works says that it answers as an MCP server
+// does; a server that answers HTTP 500, a web page or garbage may serve calls all the same.
+// The error is a *protocol.CallError that says that the server is not there, or that of
+// ctx.
+func (c *Connector) ping(ctx context.Context, conn protocol.Conn) (works bool, err error) {
 	bounded, cancel := context.WithTimeout(ctx, min(protocol.ProbeTime, c.o.Limits.Timeout))
 	defer cancel()
-	err := conn.Ping(bounded)
+	err = conn.Ping(bounded)
 	switch {
 	case err == nil:
-		return nil
+		return true, nil
 	case ctx.Err() != nil && context.Cause(ctx) != errSilent:
-		return ctx.Err()
+		return false, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		return &protocol.CallError{Reason: "the server did not answer a ping", NotSent: true, Cause: err}
+		return false, &protocol.CallError{Reason: "the server did not answer a ping", NotSent: true, Cause: err}
 	}
-	if f, ok := errors.AsType[*protocol.CallError](err); ok && f.Unauthenticated {
-		return nil // the call will show
+	f, ok := errors.AsType[*protocol.CallError](err)
+	status := 0
+	if h, isHTTP := errors.AsType[diagnose.HTTPError](err); isHTTP {
+		status = h.StatusCode()
 	}
-	return &protocol.CallError{Reason: "the server did not answer a ping: " + ReasonFor(err), NotSent: true, Cause: err}
+	switch {
+	case ok && f.Unauthenticated, status >= 400 && status <= 499:
+		return true, nil // the call will show
+	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout, !ok, f.NotSent, f.ConnectionLost:
+		return false, &protocol.CallError{Reason: "the server did not answer a ping: " + ReasonFor(err), NotSent: true, Cause: err}
+	default:
+		return false, nil
+	}
 }
 
 // breakerOpened logs that the breaker is open, and leaves the address of the server.

@@ -27,8 +27,10 @@ var (
 type callGuard struct {
 	c     *Connector // is told of what the call shows of the server; nil in tests
 	trial bool       // the call decides whether the breaker closes
-	back  call.BackChannel
-	level wire.Level
+	// serverWorks says that the server has answered the ping before the trial as it should.
+	serverWorks bool
+	back        call.BackChannel
+	level       wire.Level
 
 	// Scope is the context of the call. The clocks end it with the cause errSilent or
 	// errMaxDuration.

@@ -110,7 +110,7 @@ func (c *Connector) send(g *callGuard, cl *call.Call, trial bool) (call.Result, 
 		return call.Result{}, err
 	}
 	if trial {
-		if err := c.ping(ctx, conn); err != nil {
+		if g.serverWorks, err = c.ping(ctx, conn); err != nil {
 			return call.Result{}, err
 		}
 	}

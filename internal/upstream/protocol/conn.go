@@ -42,8 +42,8 @@ type Conn interface {
 	Probe(why Suspicion)
 
 	// Ping sends the request with the least effect that the era has, and waits for the
-	// response. It returns nil if the server responds at all, and otherwise the error of
-	// a Call.
+	// response. It returns nil if the server responds with a result or a JSON-RPC error,
+	// and otherwise the error of a Call.
 	Ping(ctx context.Context) error
 
 	// Listen subscribes to updates of these resources in the place of those before, and

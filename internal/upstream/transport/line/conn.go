@@ -242,7 +242,11 @@ func (l *Conn) Ping(ctx context.Context) error {
 	if l.modern.Load() {
 		method = wire.MethodDiscover
 	}
-	_, err := l.request(ctx, &call.Call{Method: method, Back: protocol.NoClient{}}, l.rev)
+	m, err := l.request(ctx, &call.Call{Method: method, Back: protocol.NoClient{}}, l.rev)
+	if err != nil || m.Error != nil {
+		return err
+	}
+	_, err = protocol.ResultOf(m, l.rev)
 	return err
 }
 

@@ -224,7 +224,7 @@ func (s *Conn) Probe(why protocol.Suspicion) {
 // Ping implements [protocol.Conn].
 func (s *Conn) Ping(ctx context.Context) error {
 	_, err := s.Call(ctx, &call.Call{Method: wire.MethodPing, Back: protocol.NoClient{}})
-	if _, refused := errors.AsType[*wire.Error](err); refused {
+	if _, refused := err.(*wire.Error); refused { // and not one of the gateway's parser that a *protocol.CallError wraps
 		return nil
 	}
 	return err

@@ -219,7 +219,7 @@ func (l *legacyConn) Notify(method string) { l.NotifyAt(l.Endpoint, l.session.Lo
 func (l *legacyConn) Probe(why protocol.Suspicion) { l.ProbeWith(why, l.probe) }
 
 // Ping implements [protocol.Conn].
-func (l *legacyConn) Ping(ctx context.Context) error { return l.probe(ctx) }
+func (l *legacyConn) Ping(ctx context.Context) error { return answered(l.ping(ctx)) }
 
 // Listen implements [protocol.Conn]. The era has no such request.
 func (l *legacyConn) Listen(context.Context, []string) ([]string, error) {
@@ -249,14 +249,26 @@ func (l *legacyConn) serve(ctx context.Context) error {
 	return err
 }
 
-// probe checks whether the server responds, and replaces a forgotten session.
-func (l *legacyConn) probe(ctx context.Context) error {
+// ping sends a ping, and replaces a forgotten session. The error is that of once.
+func (l *legacyConn) ping(ctx context.Context) error {
 	s := l.session.Load()
 	_, err := l.once(ctx, s, &call.Call{Method: wire.MethodPing, Back: protocol.NoClient{}})
 	if s.forgotten(err) {
 		_, err = l.renew(ctx, s)
 	}
-	return unreachable(err)
+	return err
+}
+
+// probe checks whether the server responds, and replaces a forgotten session.
+func (l *legacyConn) probe(ctx context.Context) error { return unreachable(l.ping(ctx)) }
+
+// answered returns the error of a ping for callers: nil if err is one of the server.
+func answered(err error) error {
+	err = httpconn.FinalError(err)
+	if _, refused := err.(*wire.Error); refused { // and not one of the gateway's parser that a *protocol.CallError wraps
+		return nil
+	}
+	return err
 }
 
 // unreachable returns err if it means that the server cannot be reached. A server that

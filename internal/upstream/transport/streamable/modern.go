@@ -197,7 +197,7 @@ func (m *modernConn) Probe(why protocol.Suspicion) {
 }
 
 // Ping implements [protocol.Conn].
-func (m *modernConn) Ping(ctx context.Context) error { return m.probe(ctx) }
+func (m *modernConn) Ping(ctx context.Context) error { return answered(m.ping(ctx)) }
 
 // Traits implements [protocol.Conn].
 func (m *modernConn) Traits() protocol.Traits {
@@ -227,14 +227,17 @@ func (m *modernConn) serve(ctx context.Context) error {
 	return err
 }
 
-// probe checks whether the server responds and is still modern.
-func (m *modernConn) probe(ctx context.Context) error {
+// ping checks whether the server is still modern. The error is that of discover.
+func (m *modernConn) ping(ctx context.Context) error {
 	_, _, err := m.discover(ctx)
 	if r := httpconn.StatusErrorOf(err); r != nil && r.RPC == nil && legacyStatus(r.Status) {
 		m.expire(fmt.Errorf("the server does not know modern requests any more: %w", err))
 	}
-	return unreachable(err)
+	return err
 }
+
+// probe checks whether the server responds and is still modern.
+func (m *modernConn) probe(ctx context.Context) error { return unreachable(m.ping(ctx)) }
 
 // subscribe prepares the request for one subscription, which has a stream of its own.
 func (m *modernConn) subscribe(_ context.Context, c *call.Call) (func(ctx context.Context) error, error) {
