@@ -52,6 +52,7 @@ var mayImport = map[string]struct {
 	"config":      {[]string{"configfile", "glob"}, "config knows gateway.yaml only; the gateway package translates"},
 	"configfile":  {nil, "it knows the languages of files and no keys"},
 	"hostimport":  {[]string{"config", "configfile"}, "other programs' files become a gateway.yaml, and nothing else comes of them"},
+	"instance":    {nil, "a socket is found without regard to what is asked through it"},
 	"hostconfig":  {nil, "the file of a host is edited without regard to who asks"},
 	"origin":      {nil, "the sender of a request is judged by its headers and address alone"},
 	"fairshare":   {nil, "a budget does not depend on what it counts"},

@@ -88,6 +88,8 @@ func newRoot() *cobra.Command {
 		newLogin(),
 		newLogout(),
 		newGrants(),
+		newStatus(),
+		newReload(),
 		newHealth(),
 		newVersion(),
 		newMan(),

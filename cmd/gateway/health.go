@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"syscall"
 	"time"
@@ -72,11 +71,7 @@ func (o *healthOptions) base() (string, error) {
 		return "", usageError{errors.New("--url and --config both name a gateway; give one of them")}
 	}
 	if o.url != "" {
-		u, err := url.Parse(o.url)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-			return "", usageError{fmt.Errorf("--url %s: must be the URL of the admin address without a path, such as http://127.0.0.1:9090", o.url)}
-		}
-		return u.Scheme + "://" + u.Host, nil
+		return adminURL(o.url)
 	}
 	cfg, _, err := o.load()
 	if err != nil {

@@ -98,7 +98,8 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	opts := gateway.Options{
 		Config: cfg, Demo: source.File == "", Source: source, Version: version(), Logger: log, Stdio: stdio,
 		// Users of the demo have not chosen the ports.
-		AnyPort: source.File == "" && o.listen == "", AnyAdminPort: source.File == "" && o.adminListen == "",
+		StateDirs: stateDirs(cfg),
+		AnyPort:   source.File == "" && o.listen == "", AnyAdminPort: source.File == "" && o.adminListen == "",
 	}
 	if progress != nil {
 		opts.Watch = progress.watch

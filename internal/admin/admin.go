@@ -30,6 +30,9 @@ type Options struct {
 	// Reload serves POST /-/reload. It returns the HTTP status and the body, which is
 	// sent as JSON. Without Reload the path does not exist.
 	Reload func(ctx context.Context) (status int, body any)
+	// Status serves GET /-/status. It returns the body, which is sent as JSON. Without
+	// Status the path does not exist.
+	Status func() (body any, err error)
 	// Guard returns the guard that currently decides by Host and Origin which requests
 	// are served.
 	Guard func() *origin.Guard
@@ -58,10 +61,10 @@ func New(o Options) http.Handler {
 	})
 	r.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))
 	if o.Reload != nil {
-		r.With(o.authorize).Post("/-/reload", func(w http.ResponseWriter, r *http.Request) {
-			status, body := o.Reload(r.Context())
-			writeJSON(w, status, body)
-		})
+		r.With(o.authorize).Post("/-/reload", o.serveReload)
+	}
+	if o.Status != nil {
+		r.With(o.requireToken).Get("/-/status", o.serveStatus)
 	}
 	if o.Pprof {
 		r.Group(func(r chi.Router) {
@@ -75,6 +78,42 @@ func New(o Options) http.Handler {
 		})
 	}
 	return r
+}
+
+// NewLocal returns the handler of status and reload for a listener that only the user of
+// the gateway can reach. It requires no token.
+func NewLocal(o Options) http.Handler {
+	r := chi.NewRouter()
+	r.Post("/-/reload", o.serveReload)
+	r.Get("/-/status", o.serveStatus)
+	return r
+}
+
+func (o Options) serveReload(w http.ResponseWriter, r *http.Request) {
+	status, body := o.Reload(r.Context())
+	writeJSON(w, status, body)
+}
+
+func (o Options) serveStatus(w http.ResponseWriter, _ *http.Request) {
+	body, err := o.Status()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	writeJSON(w, http.StatusOK, body)
+}
+
+// requireToken is authorize for what other users of this machine must not read: without a
+// configured token it refuses everybody.
+func (o Options) requireToken(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if o.Token == "" {
+			http.Error(w, "forbidden: the status is shown here only if admin.token is set; "+
+				"without it, run gateway status as the user who runs the gateway", http.StatusForbidden)
+			return
+		}
+		o.authorize(next).ServeHTTP(w, r)
+	})
 }
 
 // authorize requires the token. Without a configured token it requires that a program on

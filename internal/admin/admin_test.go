@@ -48,6 +48,9 @@ func TestPages(t *testing.T) {
 			options: Options{Ready: func() []string { return []string{"upstream files is connecting"} }},
 		},
 		{name: "metrics need no token", path: "/metrics", options: Options{Token: "s3cret"}, from: "192.0.2.7:1", status: 200, body: "mcp_gateway_example 0"},
+		{name: "status without a configured token", path: "/-/status", options: status(""), from: "127.0.0.1:1", status: 403, body: "admin.token"},
+		{name: "status without the token", path: "/-/status", options: status("s3cret"), from: "127.0.0.1:1", status: 401},
+		{name: "status with the token", path: "/-/status", options: status("s3cret"), from: "192.0.2.7:1", bearer: "s3cret", status: 200, body: `{"pid":1}`},
 		{name: "profiles are off", path: "/debug/pprof/cmdline", status: 404},
 		{name: "profiles on loopback", path: "/debug/pprof/cmdline", options: Options{Pprof: true}, from: "127.0.0.1:1", status: 200},
 		{name: "profiles off loopback", path: "/debug/pprof/cmdline", options: Options{Pprof: true}, from: "192.0.2.7:1", status: 403, body: "admin.token"},
@@ -77,6 +80,27 @@ func TestPages(t *testing.T) {
 				t.Errorf("got %d %q, want %d with %q", rec.Code, rec.Body, tt.status, tt.body)
 			}
 		})
+	}
+}
+
+// status are options with a status.
+func status(token string) Options {
+	return Options{Token: token, Status: func() (any, error) { return map[string]int{"pid": 1}, nil }}
+}
+
+// The local handler needs no token, and serves nothing but status and reload.
+func TestLocal(t *testing.T) {
+	o := status("s3cret")
+	o.Reload = func(context.Context) (int, any) { return http.StatusOK, "reloaded" }
+	for _, tt := range []struct {
+		method, path string
+		status       int
+	}{{"GET", "/-/status", 200}, {"POST", "/-/reload", 200}, {"GET", "/-/reload", 405}, {"GET", "/metrics", 404}} {
+		rec := httptest.NewRecorder()
+		NewLocal(o).ServeHTTP(rec, httptest.NewRequest(tt.method, tt.path, nil))
+		if rec.Code != tt.status {
+			t.Errorf("%s %s: %d, want %d", tt.method, tt.path, rec.Code, tt.status)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpgateway/internal/wire"
 )
@@ -53,6 +54,44 @@ func TestTable(t *testing.T) {
 	want := "NAME  STATE  ABOUT\n世界  \x1b[32mready\x1b[0m  a long descripti…\nb     x\n"
 	if out.String() != want {
 		t.Errorf("got\n%q\nwant\n%q", out.String(), want)
+	}
+}
+
+func TestTableShrinks(t *testing.T) {
+	long := strings.Repeat("x", 40)
+	for _, columns := range []int{80, 60, 40, 30} {
+		var out bytes.Buffer
+		if err := Table(&out, Style{}, columns, []string{"A", "B", "C"}, [][]string{{long, "b", long}, {"a", long, "c"}}); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if w := Width(strings.TrimSpace(line)); w > columns {
+				t.Errorf("%d of %d columns: %s", w, columns, line)
+			}
+		}
+	}
+	var whole bytes.Buffer
+	if err := Table(&whole, Style{}, 0, []string{"A", "B"}, [][]string{{long, long}}); err != nil || !strings.Contains(whole.String(), long+"  "+long) {
+		t.Errorf("cut without a terminal:\n%s", whole.String())
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, tc := range []struct {
+		text    string
+		columns int
+		want    string
+	}{
+		{"", 10, ""}, {"one two  three", 0, "  one two three"}, {"one two three", 9, "  one two\n  three"}, {"incomprehensible x", 5, "  incomprehensible\n  x"},
+	} {
+		if got := Wrap(tc.text, "  ", tc.columns); got != tc.want {
+			t.Errorf("Wrap(%q, %d) = %q, want %q", tc.text, tc.columns, got, tc.want)
+		}
+	}
+	for d, want := range map[time.Duration]string{-1: "0s", 59 * time.Second: "59s", 61 * time.Second: "1m", 2*time.Hour + 3*time.Minute: "2h 3m", 49 * time.Hour: "2d 1h"} {
+		if got := Ago(d); got != want {
+			t.Errorf("Ago(%s) = %s, want %s", d, got, want)
+		}
 	}
 }
 

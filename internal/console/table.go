@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Table writes rows in columns as wide as their widest cell. It cuts the last cell if the line would be
-// longer than columns, unless columns is 0. Cells have one line each and may be styled by a [Style]. An
-// empty head means no heading.
+// Table writes rows in columns as wide as their widest cell. If lines would be longer than columns, it cuts
+// cells: first the last column, then the widest ones. If columns is 0, it cuts nothing. Cells have one
+// line each and may be styled by a [Style]; a cut cell loses its style. An empty head means no heading.
 func Table(w io.Writer, s Style, columns int, head []string, rows [][]string) error {
 	widths := make([]int, len(head))
 	for _, row := range append([][]string{head}, rows...) {
@@ -16,21 +16,18 @@ func Table(w io.Writer, s Style, columns int, head []string, rows [][]string) er
 			widths[i] = max(widths[i], Width(plain(cell)))
 		}
 	}
+	shrink(widths, columns)
 	var out strings.Builder
 	line := func(row []string, set func(string) string) {
-		used := 0
 		var cells strings.Builder
 		for i, cell := range row {
-			if i == len(row)-1 {
-				if columns > 0 && Width(plain(cell)) > columns-used {
-					cell = Cut(plain(cell), max(columns-used, 8))
-				}
-				cells.WriteString(set(cell))
-				break
+			if Width(plain(cell)) > widths[i] {
+				cell = Cut(plain(cell), widths[i])
 			}
-			gap := widths[i] - Width(plain(cell)) + 2
-			cells.WriteString(set(cell) + strings.Repeat(" ", gap))
-			used += widths[i] + 2
+			cells.WriteString(set(cell))
+			if i < len(row)-1 {
+				cells.WriteString(strings.Repeat(" ", widths[i]-Width(plain(cell))+2))
+			}
 		}
 		out.WriteString(strings.TrimRight(cells.String(), " ") + "\n")
 	}
@@ -42,6 +39,40 @@ func Table(w io.Writer, s Style, columns int, head []string, rows [][]string) er
 	}
 	_, err := fmt.Fprint(w, out.String())
 	return err
+}
+
+const (
+	minLast   = 24 // the width of the last column at which others are cut too
+	minColumn = 6
+)
+
+// shrink reduces the widths of columns so that a line has at most a number of columns of the terminal, if that is
+// possible and the number is not 0.
+func shrink(widths []int, columns int) {
+	if columns <= 0 || len(widths) == 0 {
+		return
+	}
+	over := 2*(len(widths)-1) - columns
+	for _, w := range widths {
+		over += w
+	}
+	last := len(widths) - 1
+	if cut := min(over, widths[last]-minLast); cut > 0 {
+		widths[last] -= cut
+		over -= cut
+	}
+	for ; over > 0; over-- {
+		widest := last
+		for i, w := range widths {
+			if w > widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] <= minColumn {
+			return
+		}
+		widths[widest]--
+	}
 }
 
 // plain is text without the escapes of a [Style].

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -79,6 +80,41 @@ func Cut(s string, columns int) string {
 		}
 	}
 	return s
+}
+
+// Wrap breaks a text between words into lines of at most a number of columns, each after an indentation. 0 means one
+// line. A longer word has a line of its own.
+func Wrap(text, indent string, columns int) string {
+	var out strings.Builder
+	used := 0
+	for i, word := range strings.Fields(text) {
+		w := Width(word)
+		switch {
+		case i > 0 && (columns <= 0 || used+1+w <= columns):
+			out.WriteString(" " + word)
+			used += 1 + w
+			continue
+		case i > 0:
+			out.WriteString("\n")
+		}
+		out.WriteString(indent + word)
+		used = Width(indent) + w
+	}
+	return out.String()
+}
+
+// Ago is a duration for people, in its two largest units.
+func Ago(d time.Duration) string {
+	s := int(d.Round(time.Second).Seconds())
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", max(s, 0))
+	case s < 3600:
+		return fmt.Sprintf("%dm", s/60)
+	case s < 24*3600:
+		return fmt.Sprintf("%dh %dm", s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%dd %dh", s/86400, s/3600%24)
 }
 
 // Bytes is a number of bytes for people.

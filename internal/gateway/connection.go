@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/credentials"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/upstream/connector"
@@ -26,6 +27,8 @@ type connection struct {
 	begin       time.Time     // when the connection was started
 	attemptTook atomic.Int64  // duration of the first attempt in nanoseconds, 0 while it goes on
 	attempted   chan struct{} // closed when the first attempt has ended
+
+	lastTrouble atomic.Pointer[inspect.Trouble] // nil before the first error
 
 	// remembered returns the catalog of an earlier run, nil if there is none.
 	remembered func() *statedir.Catalog

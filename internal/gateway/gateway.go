@@ -59,6 +59,9 @@ type Options struct {
 	// AnyPort and AnyAdminPort select another port of the same host if the configured one
 	// is taken. Addr and AdminAddr return the address in use.
 	AnyPort, AnyAdminPort bool
+	// StateDirs are folders in one of which the gateway opens its socket for the verbs of
+	// its user, see package instance. Without any it opens none.
+	StateDirs []string
 	// Watch is called with the status of an upstream each time it changes, by one
 	// goroutine at a time for each upstream. It must not block. It may be nil.
 	Watch func(inspect.Upstream)
@@ -122,6 +125,11 @@ type Gateway struct {
 
 	group *errgroup.Group // of all goroutines; set when Run begins
 
+	stateDirs  []string // of the socket for verbs
+	born       time.Time
+	lastReload atomic.Pointer[inspect.LastReload] // nil before the first
+	lastChange atomic.Pointer[inspect.LastReload] // the last that changed something, or nil
+
 	configSource Source
 	reloadQueue  *reloadQueue
 	principals   *principals
@@ -163,6 +171,8 @@ func New(o Options) (*Gateway, error) {
 		reloads:         make(chan *reloadRequest),
 		controlEnded:    make(chan struct{}),
 		configSource:    o.Source,
+		stateDirs:       o.StateDirs,
+		born:            time.Now(),
 		reloadQueue:     newReloadQueue(),
 		principals:      newPrincipals(),
 		gatherSlots:     connector.NewGatherSlots(maxGathering),
@@ -301,7 +311,10 @@ func (g *Gateway) UpstreamNames() string {
 // failed.
 func (g *Gateway) Run(ctx context.Context) error {
 	defer g.Close()
-	return g.runAll(ctx, func(life context.Context) error { return g.serve(ctx, life) })
+	return g.runAll(ctx, func(life context.Context) error {
+		g.serveInstance(life)
+		return g.serve(ctx, life)
+	})
 }
 
 // RunStdio serves one client on a pipe until in or ctx ends, then drains like Run.
@@ -310,7 +323,10 @@ func (g *Gateway) RunStdio(ctx context.Context, in io.Reader, out io.Writer) err
 	if err := g.openAudit(); err != nil {
 		return err
 	}
-	return g.runAll(ctx, func(life context.Context) error { return g.serveStdio(ctx, life, in, out) })
+	return g.runAll(ctx, func(life context.Context) error {
+		g.serveInstance(life)
+		return g.serveStdio(ctx, life, in, out)
+	})
 }
 
 // runAll runs all parts of the gateway for as long as serve runs.

@@ -55,7 +55,7 @@ func (g *Gateway) Upstreams() []inspect.Upstream {
 func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
 	u := inspect.Upstream{
 		Name: e.name, State: s.State, Revision: s.Revision, Server: s.Info, Required: e.required, Reason: s.Reason,
-		Took: time.Duration(e.conn.attemptTook.Load()),
+		Took: time.Duration(e.conn.attemptTook.Load()), Since: s.Since, LastError: e.conn.lastTrouble.Load(),
 		Items: [call.Kinds]int{
 			call.Tool: len(s.Catalog.Tools), call.Resource: len(s.Catalog.Resources),
 			call.Template: len(s.Catalog.Templates), call.Prompt: len(s.Catalog.Prompts),
@@ -82,8 +82,16 @@ func (g *Gateway) observe(c *connection, s connector.Snapshot) {
 		c.attemptTook.Store(int64(max(1, time.Since(c.begin))))
 		close(c.attempted)
 	}
-	if e := g.generation.Load().entry(s.Name); g.watch != nil && e != nil && e.conn == c {
-		g.watch(e.status(s))
+	e := g.generation.Load().entry(s.Name)
+	if e == nil || e.conn != c {
+		return
+	}
+	u := e.status(s)
+	if u.Reason != "" {
+		c.lastTrouble.Store(&inspect.Trouble{Reason: u.Reason, At: time.Now()})
+	}
+	if g.watch != nil {
+		g.watch(u)
 	}
 }
 

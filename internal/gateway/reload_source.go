@@ -5,11 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/configfile"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/watch"
 )
 
@@ -154,8 +156,13 @@ func (g *Gateway) load(life context.Context, read *watch.Set) (*config.Config, e
 	}
 }
 
-// logReloaded logs and counts a reload.
+// logReloaded logs, counts and remembers a reload.
 func (g *Gateway) logReloaded(c Changes) {
+	last := &inspect.LastReload{At: time.Now(), ReloadReport: reloadReport(c, nil)}
+	g.lastReload.Store(last)
+	if c.Any() {
+		g.lastChange.Store(last)
+	}
 	outcome := reloadSame
 	if c.Any() {
 		outcome = reloadChanged
@@ -168,8 +175,9 @@ func (g *Gateway) logReloaded(c Changes) {
 	}
 }
 
-// logRefused logs and counts a reload that changed nothing because of an error.
+// logRefused logs, counts and remembers a reload that changed nothing because of an error.
 func (g *Gateway) logRefused(err error) {
+	g.lastReload.Store(&inspect.LastReload{At: time.Now(), ReloadReport: reloadReport(Changes{}, err)})
 	g.metrics.reloads.WithLabelValues(reloadRefused).Inc()
 	texts := []string{err.Error()}
 	if all, ok := errors.AsType[config.Errors](err); ok {
@@ -181,49 +189,40 @@ func (g *Gateway) logRefused(err error) {
 	g.log.Error("the configuration was not reloaded; the one before stays in force", zap.Strings("errors", texts))
 }
 
-// reloadResponse is the body of the response to POST /-/reload.
-type reloadResponse struct {
-	Status       string        `json:"status"` // reloaded, unchanged or refused
-	Added        []string      `json:"added,omitempty"`
-	Removed      []string      `json:"removed,omitempty"`
-	Changed      []string      `json:"changed,omitempty"`
-	OtherKeys    bool          `json:"other_keys,omitempty"`
-	NeedsRestart []string      `json:"needs_restart,omitempty"`
-	Errors       []reloadError `json:"errors,omitempty"`
-}
-
-type reloadError struct {
-	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Key     string `json:"key,omitempty"`
-	Message string `json:"message"`
+// reloadReport describes the result of a reload.
+func reloadReport(c Changes, err error) inspect.ReloadReport {
+	if err == nil {
+		r := inspect.ReloadReport{
+			Status: inspect.ReloadUnchanged, Added: c.Added, Removed: c.Removed, Changed: c.Changed, OtherKeys: c.Other, NeedsRestart: c.Restart,
+		}
+		if c.Any() {
+			r.Status = inspect.ReloadDone
+		}
+		return r
+	}
+	r := inspect.ReloadReport{Status: inspect.ReloadRefused}
+	if all, ok := errors.AsType[config.Errors](err); ok {
+		for _, e := range all {
+			r.Errors = append(r.Errors, inspect.ReloadError{File: e.File, Line: e.Line, Column: e.Col, Key: e.Path, Message: e.Msg})
+		}
+	} else {
+		r.Errors = []inspect.ReloadError{{Message: err.Error()}}
+	}
+	return r
 }
 
 // handleReload serves POST /-/reload.
 func (g *Gateway) handleReload(ctx context.Context) (status int, body any) {
 	c, err := g.ReloadSource(ctx)
-	if err == nil {
-		a := reloadResponse{Status: "unchanged", Added: c.Added, Removed: c.Removed, Changed: c.Changed, OtherKeys: c.Other, NeedsRestart: c.Restart}
-		if c.Any() {
-			a.Status = "reloaded"
-		}
-		return http.StatusOK, a
-	}
-	a := reloadResponse{Status: "refused"}
-	if all, ok := errors.AsType[config.Errors](err); ok {
-		for _, e := range all {
-			a.Errors = append(a.Errors, reloadError{e.File, e.Line, e.Col, e.Path, e.Msg})
-		}
-	} else {
-		a.Errors = []reloadError{{Message: err.Error()}}
-	}
+	report := reloadReport(c, err)
 	switch {
+	case err == nil:
+		return http.StatusOK, report
 	case errors.Is(err, errNoSource):
-		return http.StatusConflict, a
+		return http.StatusConflict, report
 	case errors.Is(err, errNotRunning):
-		return http.StatusServiceUnavailable, a
+		return http.StatusServiceUnavailable, report
 	default: // the configuration is invalid or cannot be read
-		return http.StatusUnprocessableEntity, a
+		return http.StatusUnprocessableEntity, report
 	}
 }

@@ -41,6 +41,9 @@ type Upstream struct {
 	Required bool
 	URLs     []URL           // if the upstream has several
 	Unset    []UnsetVariable // why it is down
+	Since    time.Time       // when it came into the state
+	// LastError is the last reason for which it was not ready, nil if there was none.
+	LastError *Trouble
 }
 
 // UnsetVariable is a variable that the configuration of an upstream refers to and that is not set.
@@ -50,6 +53,12 @@ type UnsetVariable struct {
 	Line, Column int
 	Path         string
 	Message      string // how to set it
+}
+
+// Trouble is an error at a time.
+type Trouble struct {
+	Reason string
+	At     time.Time
 }
 
 // URL is how one of several URLs of an upstream is.

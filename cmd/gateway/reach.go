@@ -1,0 +1,174 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/instance"
+)
+
+// reachOptions are the flags of verbs that ask a running gateway.
+type reachOptions struct {
+	runOptions // only the file is used
+	url        string
+	headers    []string
+	timeout    time.Duration
+}
+
+func (o *reachOptions) flags(cmd *cobra.Command) {
+	o.configFlag(cmd)
+	cmd.Flags().StringVar(&o.url, "url", "", "`URL` of an admin address, such as http://127.0.0.1:9090, instead of the gateways that you run here")
+	cmd.Flags().StringArrayVar(&o.headers, "header", nil, "HTTP `HEADER` for --url, such as 'Authorization: Bearer TOKEN'; may be repeated")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for an answer, as `DURATION`")
+}
+
+// stateDirs are the folders of the sockets of running gateways: the state folder of the user, and for users without
+// one that of the configuration, which may be nil.
+func stateDirs(cfg *config.Config) []string {
+	dirs := []string{config.Default(lookupEnv).StateDir}
+	if cfg != nil {
+		dirs = append(dirs, cfg.StateDir)
+	}
+	return dirs
+}
+
+// running is a gateway that runs.
+type running struct {
+	base      string // the URL before the path
+	transport http.RoundTripper
+	header    http.Header
+	status    *inspect.Status // nil if it was not asked
+}
+
+// find returns the gateways to ask, at least one.
+func (o *reachOptions) find(ctx context.Context) ([]*running, error) {
+	header, err := headersOf(o.headers)
+	if err != nil {
+		return nil, err
+	}
+	if o.url != "" {
+		if o.file != "" {
+			return nil, usageError{errors.New("--url and --config both name a gateway; give one of them")}
+		}
+		base, err := adminURL(o.url)
+		return []*running{{base: base, transport: &http.Transport{DisableKeepAlives: true}, header: header}}, err
+	}
+	if len(header) > 0 {
+		return nil, usageError{errors.New("--header is for --url")}
+	}
+	// A file with errors is a reason to ask the gateway that runs with it.
+	cfg, _, loadErr := o.load()
+	var all []*running
+	for _, i := range instance.Find(stateDirs(cfg)...) {
+		r := &running{base: "http://gateway", transport: i.Transport()}
+		if err := o.ask(ctx, r, http.MethodGet, "/-/status", &r.status); err == nil && o.concerns(r.status) {
+			all = append(all, r)
+		}
+	}
+	// Those that listen come first, then the oldest.
+	slices.SortFunc(all, func(a, b *running) int {
+		return cmp.Or(cmp.Compare(a.status.Mode, b.status.Mode), a.status.Since.Compare(b.status.Since))
+	})
+	switch {
+	case len(all) > 0:
+		return all, nil
+	case loadErr != nil:
+		return nil, loadErr
+	}
+	r := &running{base: "http://" + localAddress(cfg.Admin.Listen), transport: &http.Transport{DisableKeepAlives: true}, header: http.Header{}}
+	if token := cfg.Admin.Token.Reveal(); token != "" {
+		r.header.Set("Authorization", "Bearer "+token)
+	}
+	err = o.ask(ctx, r, http.MethodGet, "/-/status", &r.status)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		with := ""
+		if o.file != "" {
+			with = " with " + o.file
+		}
+		return nil, fmt.Errorf("you run no gateway%s on this machine, and nothing listens on %s: start one with \"gateway run\", or name the admin address of another one with --url", with, r.base)
+	}
+	return []*running{r}, err
+}
+
+// concerns reports whether -c names the file of a gateway, or nothing.
+func (o *reachOptions) concerns(s *inspect.Status) bool {
+	if o.file == "" {
+		return true
+	}
+	full, err := filepath.Abs(o.file)
+	return err == nil && (full == s.File || sameFile(full, s.File))
+}
+
+// adminURL is the URL of an admin address without a path.
+func adminURL(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return "", usageError{fmt.Errorf("--url %s: must be the URL of the admin address without a path, such as http://127.0.0.1:9090", text)}
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+func headersOf(texts []string) (http.Header, error) {
+	header := make(http.Header)
+	for _, h := range texts {
+		name, value, ok := strings.Cut(h, ":")
+		if !ok {
+			return nil, usageError{errors.New("--header must be 'Name: value'; there is no colon in it")}
+		}
+		header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	return header, nil
+}
+
+// ask sends a request and decodes the JSON of the answer into body. An answer that is no JSON is an error.
+func (o *reachOptions) ask(ctx context.Context, r *running, method, path string, body any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, errTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, r.base+path, nil)
+	if err != nil {
+		return err
+	}
+	for name, values := range r.header {
+		req.Header[name] = values
+	}
+	resp, err := r.transport.RoundTrip(req)
+	if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			err = context.Cause(ctx)
+		case errors.Is(err, syscall.ECONNREFUSED) && o.url != "":
+			err = errors.New("nothing listens there: start the gateway, or give the admin address of the running one")
+		}
+		return fmt.Errorf("%s: %w", r.base, err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.base, err)
+	}
+	switch {
+	case resp.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("%s: has no %s; --url must be the admin address of a gateway of this version", r.base, path)
+	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
+		return fmt.Errorf("%s: %s", r.base, strings.TrimSpace(string(data)))
+	}
+	if err := json.Unmarshal(data, body); err != nil {
+		return fmt.Errorf("%s: answered %s, but not as a gateway does; --url must be its admin address", r.base, resp.Status)
+	}
+	return nil
+}

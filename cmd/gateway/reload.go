@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/console"
+	"mcpgateway/internal/inspect"
+)
+
+func newReload() *cobra.Command {
+	var o reachOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "Make a running gateway read its file again",
+		Long: "reload makes the gateways that you run on this machine read their configuration\n" +
+			"again, and prints what changed. If a file has errors, nothing changes, and reload\n" +
+			"prints them and exits with 1. With -c it asks only gateways with that file, and\n" +
+			"with --url the gateway of an admin address.",
+		Example: "  gateway reload\n  gateway reload -c ~/mcp/gateway.yaml\n" +
+			"  gateway reload --url http://127.0.0.1:9090 --header \"Authorization: Bearer $T\"",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.reload(cmd, asJSON) },
+	}
+	o.flags(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (o *reachOptions) reload(cmd *cobra.Command, asJSON bool) error {
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	all, err := o.find(ctx)
+	if err != nil {
+		return err
+	}
+	// A gateway without a file is the demo, which is not what anybody means unless it is the only one.
+	if withFile := slices.DeleteFunc(slices.Clone(all), func(r *running) bool { return r.status != nil && r.status.File == "" }); len(withFile) > 0 {
+		all = withFile
+	}
+	refused := false
+	for _, r := range all {
+		var report inspect.ReloadReport
+		if err := o.ask(ctx, r, http.MethodPost, "/-/reload", &report); err != nil {
+			return err
+		}
+		refused = refused || report.Status == inspect.ReloadRefused
+		if asJSON {
+			err = printJSON(cmd.OutOrStdout(), report)
+		} else {
+			err = printReload(cmd.OutOrStdout(), cmd.ErrOrStderr(), r.name(), report, o.changeOf(ctx, r, report))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if refused {
+		return errReported
+	}
+	return nil
+}
+
+// changeOf is the last change of a gateway that says that nothing has changed: usually it has noticed the change of the
+// file by itself, just before it was asked.
+func (o *reachOptions) changeOf(ctx context.Context, r *running, report inspect.ReloadReport) *inspect.LastReload {
+	if report.Status != inspect.ReloadUnchanged || r.status == nil {
+		return nil
+	}
+	var now inspect.Status
+	if err := o.ask(ctx, r, http.MethodGet, "/-/status", &now); err != nil || now.Change == nil || time.Since(now.Change.At) > time.Minute {
+		return nil // the change is only a hint
+	}
+	return now.Change
+}
+
+// name names a gateway for people.
+func (r *running) name() string {
+	switch {
+	case r.status == nil:
+		return r.base
+	case r.status.File == "":
+		return fmt.Sprintf("the demo (process %d)", r.status.PID)
+	}
+	return fmt.Sprintf("%s (process %d)", tilde(r.status.File), r.status.PID)
+}
+
+func printReload(out, errs io.Writer, name string, r inspect.ReloadReport, before *inspect.LastReload) error {
+	if r.Status == inspect.ReloadRefused {
+		for _, e := range r.Errors {
+			fmt.Fprintln(errs, reloadError(e))
+		}
+		_, err := fmt.Fprintf(errs, "%s: not reloaded; the configuration before stays in force.\n", name)
+		return err
+	}
+	text := reloadText(r)
+	if before != nil {
+		text = fmt.Sprintf("%s; it noticed the change %s ago (%s)", text, console.Ago(time.Since(before.At)), reloadText(before.ReloadReport))
+	}
+	_, err := fmt.Fprintf(out, "%s: %s.\n", name, text)
+	if err == nil && len(r.NeedsRestart) > 0 {
+		_, err = fmt.Fprintf(out, "Restart it for: %s\n", strings.Join(r.NeedsRestart, ", "))
+	}
+	return err
+}
+
+// reloadText describes a reload in one line.
+func reloadText(r inspect.ReloadReport) string {
+	var parts []string
+	for _, c := range []struct {
+		verb  string
+		names []string
+	}{{"added", r.Added}, {"removed", r.Removed}, {"changed", r.Changed}} {
+		if len(c.names) > 0 {
+			parts = append(parts, c.verb+" "+strings.Join(c.names, ", "))
+		}
+	}
+	if r.OtherKeys {
+		parts = append(parts, "changed other keys")
+	}
+	if len(parts) == 0 {
+		return r.Status
+	}
+	return r.Status + ", " + strings.Join(parts, "; ")
+}
+
+// reloadError is an error with its position, as config.Error prints it.
+func reloadError(e inspect.ReloadError) string {
+	text := e.Message
+	if e.Key != "" {
+		text = e.Key + ": " + text
+	}
+	if e.File != "" {
+		text = fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, text)
+	}
+	return text
+}

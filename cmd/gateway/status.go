@@ -1,0 +1,237 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/console"
+	"mcpgateway/internal/inspect"
+)
+
+// statusOptions are the flags of `gateway status`.
+type statusOptions struct {
+	reachOptions
+	json, watch bool
+}
+
+// watchInterval is how often --watch asks.
+const watchInterval = time.Second
+
+func newStatus() *cobra.Command {
+	var o statusOptions
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Print how a running gateway is",
+		Long: "status asks the gateways that you run on this machine, also those that hosts have\n" +
+			"started, for their upstreams, sessions, calls and last reload. P95 is the time\n" +
+			"within which 95 of 100 calls end. With -c it asks only gateways with that file,\n" +
+			"and with --url the gateway of an admin address that has admin.token.",
+		Example: "  gateway status\n  gateway status --watch\n  gateway status --json\n" +
+			"  gateway status --url http://127.0.0.1:9090 --header \"Authorization: Bearer $T\"",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	o.flags(cmd)
+	cmd.Flags().BoolVar(&o.json, "json", false, "print a JSON array with one object for each gateway")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "ask every second until you press a key")
+	return cmd
+}
+
+func (o *statusOptions) run(cmd *cobra.Command) error {
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	out := cmd.OutOrStdout()
+	if o.watch {
+		return o.follow(ctx, cmd)
+	}
+	all, err := o.statuses(ctx)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return printJSON(out, all)
+	}
+	return printStatuses(out, console.StyleOf(out, lookupEnv), console.Columns(out), all, time.Now())
+}
+
+// statuses asks all gateways.
+func (o *statusOptions) statuses(ctx context.Context) ([]*inspect.Status, error) {
+	found, err := o.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []*inspect.Status
+	for _, r := range found {
+		if r.status == nil {
+			if err := o.ask(ctx, r, http.MethodGet, "/-/status", &r.status); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, r.status)
+	}
+	return all, nil
+}
+
+// follow shows the status on a terminal until a key is pressed.
+func (o *statusOptions) follow(ctx context.Context, cmd *cobra.Command) error {
+	out, isFile := cmd.OutOrStdout().(*os.File)
+	in, isTerminal := cmd.InOrStdin().(*os.File)
+	if o.json || !isFile || !isTerminal || !console.IsTerminal(out) || !console.IsTerminal(in) {
+		return usageError{errors.New("--watch needs a terminal, and does not go with --json")}
+	}
+	pressed, restore, err := console.AnyKey(in)
+	if err != nil {
+		return err
+	}
+	defer restore()
+	style := console.StyleOf(out, lookupEnv)
+	ticker := time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	clear := "\x1b[2J"
+	for {
+		var page strings.Builder
+		if all, err := o.statuses(ctx); err != nil {
+			fmt.Fprintln(&page, console.Wrap(err.Error(), "", console.Columns(out)))
+		} else if err := printStatuses(&page, style, console.Columns(out), all, time.Now()); err != nil {
+			return err
+		}
+		fmt.Fprintln(&page, style.Dim("\nPress a key to end."))
+		if _, err := io.WriteString(out, clear+"\x1b[H"+screenLines(page.String(), console.Rows(out))+"\x1b[J"); err != nil {
+			return err
+		}
+		clear = ""
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pressed:
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// screenLines is a page for a terminal that reports each key: at most rows lines, without what was there before.
+func screenLines(page string, rows int) string {
+	lines := strings.SplitAfter(page, "\n")
+	if rows > 0 && len(lines) > rows {
+		lines = lines[:rows]
+		lines[rows-1] = strings.TrimRight(lines[rows-1], "\n")
+	}
+	return strings.ReplaceAll(strings.Join(lines, ""), "\n", "\x1b[K\r\n")
+}
+
+func printStatuses(out io.Writer, style console.Style, columns int, all []*inspect.Status, now time.Time) error {
+	for i, s := range all {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := printStatus(out, style, columns, s, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Status, now time.Time) error {
+	source := "the demo"
+	if s.File != "" {
+		source = tilde(s.File)
+	}
+	say := func(format string, args ...any) {
+		fmt.Fprintln(out, console.Wrap(console.Line(fmt.Sprintf(format, args...)), "", columns))
+	}
+	fmt.Fprintln(out, style.Bold(console.Cut("gateway "+s.Version+": "+source, columns)))
+	where := "for the host that started it"
+	if s.URL != "" {
+		where = "on " + s.URL + ", admin on " + s.AdminURL
+	}
+	say("Process %d serves for %s %s.", s.PID, console.Ago(now.Sub(s.Since)), where)
+	if s.URL != "" {
+		say("Clients have %s open.", cmp.Or(console.Count(s.Sessions, "session"), "no session"))
+	}
+	if r := s.Reload; r != nil {
+		say("Last reload %s ago: %s.", console.Ago(now.Sub(r.At)), reloadText(r.ReloadReport))
+		for _, e := range r.Errors {
+			fmt.Fprintln(out, style.Bad(console.Wrap(console.Line(reloadError(e)), "  ", columns)))
+		}
+	}
+	for _, w := range s.Waiting {
+		fmt.Fprintln(out, style.Warn(console.Wrap("Not ready: "+console.Line(w), "", columns)))
+	}
+	fmt.Fprintln(out)
+	var rows [][]string
+	for _, u := range s.Upstreams {
+		rows = append(rows, upstreamRow(style, u, now))
+	}
+	if err := console.Table(out, style, columns, []string{"UPSTREAM", "STATE", "SINCE", "CALLS", "FAILED", "P95", "ITEMS"}, rows); err != nil {
+		return err
+	}
+	for _, u := range s.Upstreams {
+		text := ""
+		switch {
+		case u.Reason != "":
+			text = fmt.Sprintf("%s is %s: %s", u.Name, u.State, u.Reason)
+		case u.LastError != "":
+			text = fmt.Sprintf("%s had an error %s ago: %s", u.Name, console.Ago(now.Sub(*u.LastErrorAt)), u.LastError)
+		}
+		for _, at := range u.URLs {
+			if at.Why != "" {
+				text += fmt.Sprintf(" %s is avoided: %s", at.URL, at.Why)
+			}
+		}
+		if text != "" {
+			fmt.Fprintf(out, "\n%s\n", console.Wrap(console.Line(text), "", columns))
+		}
+	}
+	return nil
+}
+
+func upstreamRow(style console.Style, u inspect.UpstreamStatus, now time.Time) []string {
+	set := style.Good
+	switch u.State {
+	case "down":
+		set = style.Bad
+	case "degraded", "connecting":
+		set = style.Warn
+	case "idle":
+		set = style.Dim
+	}
+	var items []string
+	for _, kind := range []call.Kind{call.Tool, call.Prompt, call.Resource, call.Template} {
+		if text := console.Count(u.Items[kind.Plural()], kind.String()); text != "" {
+			items = append(items, text)
+		}
+	}
+	p95 := "-"
+	if u.P95 != nil {
+		p95 = shortSeconds(*u.P95)
+	}
+	return []string{
+		console.Line(u.Name), set(u.State), console.Ago(now.Sub(u.Since)), strconv.Itoa(u.Calls), strconv.Itoa(u.Failed), p95,
+		cmp.Or(strings.Join(items, ", "), "-"),
+	}
+}
+
+// shortSeconds is a duration with two digits or so.
+func shortSeconds(s float64) string {
+	switch {
+	case s < 0.01:
+		return fmt.Sprintf("%.1fms", s*1000)
+	case s < 1:
+		return fmt.Sprintf("%.0fms", s*1000)
+	}
+	return fmt.Sprintf("%.1fs", s)
+}

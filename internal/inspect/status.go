@@ -1,0 +1,221 @@
+package inspect
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/wire"
+)
+
+// Status is how a running gateway is at one moment. Its JSON form is public: members are
+// added in later versions, never renamed or removed.
+type Status struct {
+	Version   string           `json:"version"`
+	PID       int              `json:"pid"`
+	Mode      string           `json:"mode"`           // http or stdio
+	File      string           `json:"file,omitempty"` // the configuration file; absent for the demo
+	Since     time.Time        `json:"since"`
+	URL       string           `json:"mcp_url,omitempty"`   // of MCP, for mode http
+	AdminURL  string           `json:"admin_url,omitempty"` // of health and metrics
+	Waiting   []string         `json:"waiting,omitempty"`   // what it waits for before it is ready
+	Sessions  int              `json:"sessions"`            // of legacy clients
+	Streams   int              `json:"streams"`             // open event streams
+	Calls     int              `json:"calls"`               // of all upstreams, also removed ones
+	Upstreams []UpstreamStatus `json:"upstreams"`
+	Reload    *LastReload      `json:"reload,omitempty"`      // absent before the first reload
+	Change    *LastReload      `json:"last_change,omitempty"` // the last reload that changed something
+}
+
+// UpstreamStatus is how one upstream is.
+type UpstreamStatus struct {
+	Name     string          `json:"name"`
+	State    string          `json:"state"` // connecting, ready, degraded, down or idle
+	Since    time.Time       `json:"since"` // of the state
+	Required bool            `json:"required,omitempty"`
+	Revision string          `json:"revision,omitempty"`
+	Server   json.RawMessage `json:"server,omitempty"`
+	Items    map[string]int  `json:"items"` // by kind in the plural
+	Calls    int             `json:"calls"`
+	Failed   int             `json:"failed"`                // calls with an error, or that it could not get
+	P95      *float64        `json:"p95_seconds,omitempty"` // of all calls; absent without calls
+	Reason   string          `json:"reason,omitempty"`      // why it is not ready, and what to do
+	// LastError is the last reason for which it was not ready.
+	LastError   string      `json:"last_error,omitempty"`
+	LastErrorAt *time.Time  `json:"last_error_at,omitempty"`
+	URLs        []URLReport `json:"urls,omitempty"` // if it has several
+}
+
+// LastReload is the last reload of the configuration.
+type LastReload struct {
+	At time.Time `json:"at"`
+	ReloadReport
+}
+
+// ReloadReport is the result of a reload. It is also the answer to POST /-/reload.
+type ReloadReport struct {
+	Status       string        `json:"status"` // reloaded, unchanged or refused
+	Added        []string      `json:"added,omitempty"`
+	Removed      []string      `json:"removed,omitempty"`
+	Changed      []string      `json:"changed,omitempty"`
+	OtherKeys    bool          `json:"other_keys,omitempty"`
+	NeedsRestart []string      `json:"needs_restart,omitempty"`
+	Errors       []ReloadError `json:"errors,omitempty"`
+}
+
+// The results of a reload.
+const (
+	ReloadDone      = "reloaded"
+	ReloadUnchanged = "unchanged"
+	ReloadRefused   = "refused"
+)
+
+// ReloadError is one reason for which a reload was refused.
+type ReloadError struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Message string `json:"message"`
+}
+
+// Process is what an [Inspector] does not know of its gateway.
+type Process struct {
+	Version, Mode, File, URL, AdminURL string
+	Started                            time.Time
+	Waiting                            []string
+	Reload, Change                     *LastReload
+	Metrics                            prometheus.Gatherer
+}
+
+// Status returns how the gateway is now.
+func (i *Inspector) Status(p Process) (*Status, error) {
+	s := &Status{
+		Version: p.Version, PID: os.Getpid(), Mode: p.Mode, File: p.File, Since: p.Started, URL: p.URL, AdminURL: p.AdminURL,
+		Waiting: p.Waiting, Reload: p.Reload, Change: p.Change, Upstreams: []UpstreamStatus{},
+	}
+	all, err := gather(p.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	s.Sessions, s.Streams, s.Calls = int(all.sessions), int(all.streams), int(all.calls)
+	for _, u := range i.Upstreams() {
+		s.Upstreams = append(s.Upstreams, u.status(all.upstreams[u.Name]))
+	}
+	return s, nil
+}
+
+func (u Upstream) status(t *traffic) UpstreamStatus {
+	s := UpstreamStatus{
+		Name: u.Name, State: u.State.String(), Since: u.Since, Required: u.Required, Revision: string(u.Revision),
+		Server: json.RawMessage(u.Server), Items: make(map[string]int), Reason: u.Reason,
+	}
+	for kind, n := range u.Items {
+		s.Items[call.Kind(kind).Plural()] = n
+	}
+	if u.LastError != nil {
+		s.LastError, s.LastErrorAt = u.LastError.Reason, &u.LastError.At
+	}
+	for _, at := range u.URLs {
+		s.URLs = append(s.URLs, URLReport{at.Name, at.Sessions, at.Reason})
+	}
+	if t != nil {
+		s.Calls, s.Failed, s.P95 = int(t.calls), int(t.failed), t.quantile(0.95)
+	}
+	return s
+}
+
+// measured is what the metrics say.
+type measured struct {
+	sessions, streams, calls float64
+	upstreams                map[string]*traffic
+}
+
+// traffic is what the metrics say about one upstream.
+type traffic struct {
+	calls, failed float64
+	counts        map[float64]uint64 // durations up to a bound, by the bound
+	total         uint64
+}
+
+// gather reads the metrics that a status shows.
+func gather(g prometheus.Gatherer) (*measured, error) {
+	families, err := g.Gather()
+	if err != nil {
+		return nil, err
+	}
+	m := &measured{upstreams: make(map[string]*traffic)}
+	for _, f := range families {
+		for _, metric := range f.GetMetric() {
+			label := make(map[string]string)
+			for _, l := range metric.GetLabel() {
+				label[l.GetName()] = l.GetValue()
+			}
+			switch f.GetName() {
+			case "mcp_gateway_sessions":
+				m.sessions += metric.GetGauge().GetValue()
+			case "mcp_gateway_streams":
+				m.streams += metric.GetGauge().GetValue()
+			case "mcp_gateway_requests_total":
+				if t := m.of(label); t != nil {
+					n := metric.GetCounter().GetValue()
+					m.calls += n
+					t.calls += n
+					if label["outcome"] == "error" || label["outcome"] == "unavailable" {
+						t.failed += n
+					}
+				}
+			case "mcp_gateway_request_duration_seconds":
+				if t := m.of(label); t != nil {
+					h := metric.GetHistogram()
+					t.total += h.GetSampleCount()
+					for _, b := range h.GetBucket() {
+						t.counts[b.GetUpperBound()] += b.GetCumulativeCount()
+					}
+				}
+			}
+		}
+	}
+	return m, nil
+}
+
+// of returns the traffic of the upstream of a metric, nil for what the gateway answers itself.
+func (m *measured) of(label map[string]string) *traffic {
+	name := label["upstream"]
+	if method := wire.MethodOf(label["method"]); name == "" || method == nil || method.Kind != wire.KindCall {
+		return nil
+	}
+	t := m.upstreams[name]
+	if t == nil {
+		t = &traffic{counts: make(map[float64]uint64)}
+		m.upstreams[name] = t
+	}
+	return t
+}
+
+// quantile estimates a quantile of the durations in seconds, as histogram_quantile of Prometheus does, nil without
+// durations.
+func (t *traffic) quantile(q float64) *float64 {
+	if t.total == 0 {
+		return nil
+	}
+	bounds := make([]float64, 0, len(t.counts))
+	for b := range t.counts {
+		bounds = append(bounds, b)
+	}
+	slices.Sort(bounds)
+	rank, lower, below := q*float64(t.total), 0.0, 0.0
+	for _, bound := range bounds {
+		count := float64(t.counts[bound])
+		if count >= rank && count > below {
+			v := lower + (bound-lower)*(rank-below)/(count-below)
+			return &v
+		}
+		lower, below = bound, count
+	}
+	return &lower // longer than the last bound
+}

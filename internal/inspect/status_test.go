@@ -1,0 +1,74 @@
+package inspect
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/connector"
+)
+
+// upstreamsOnly is a gateway of which only the upstreams are asked.
+type upstreamsOnly struct {
+	Gateway
+	all []Upstream
+}
+
+func (u upstreamsOnly) Upstreams() []Upstream { return u.all }
+
+func TestStatus(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcp_gateway_requests_total"}, []string{"method", "upstream", "outcome"})
+	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "mcp_gateway_request_duration_seconds", Buckets: []float64{.01, .1, 1},
+	}, []string{"method", "upstream"})
+	sessions := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "mcp_gateway_sessions"}, []string{"era"})
+	registry.MustRegister(requests, durations, sessions)
+	sessions.WithLabelValues("legacy").Set(3)
+	requests.WithLabelValues("tools/call", "a", "ok").Add(90)
+	requests.WithLabelValues("prompts/get", "a", "error").Add(4)
+	requests.WithLabelValues("tools/call", "a", "unavailable").Add(5)
+	requests.WithLabelValues("tools/call", "a", "limited").Add(1)
+	requests.WithLabelValues("tools/call", "removed", "ok").Add(7)
+	requests.WithLabelValues("tools/list", "", "ok").Add(1000)
+	requests.WithLabelValues("tools/list", "a", "ok").Add(1000)
+	for range 90 {
+		durations.WithLabelValues("tools/call", "a").Observe(.005)
+	}
+	for range 10 {
+		durations.WithLabelValues("prompts/get", "a").Observe(.05)
+	}
+	durations.WithLabelValues("tools/call", "removed").Observe(5)
+
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	i := New(upstreamsOnly{all: []Upstream{
+		{Name: "a", State: connector.Ready, Since: at, Items: [call.Kinds]int{call.Tool: 2}, LastError: &Trouble{"it fell", at}},
+		{Name: "b", State: connector.Down, Since: at, Reason: "gone"},
+	}})
+	s, err := i.Status(Process{Version: "1", Mode: "http", Started: at, Metrics: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Sessions != 3 || s.Calls != 107 || s.PID == 0 || len(s.Upstreams) != 2 {
+		t.Fatalf("%+v", s)
+	}
+	a, b := s.Upstreams[0], s.Upstreams[1]
+	if a.State != "ready" || !a.Since.Equal(at) || a.Calls != 100 || a.Failed != 9 || a.Items["tools"] != 2 || a.LastError != "it fell" {
+		t.Errorf("a: %+v", a)
+	}
+	if a.P95 == nil || *a.P95 < .054 || *a.P95 > .056 { // half of the durations between .01 and .1
+		t.Errorf("p95: %v", a.P95)
+	}
+	if b.State != "down" || b.Reason != "gone" || b.Calls != 0 || b.P95 != nil || b.LastErrorAt != nil {
+		t.Errorf("b: %+v", b)
+	}
+}
+
+func TestQuantileAboveTheLastBound(t *testing.T) {
+	tr := traffic{counts: map[float64]uint64{1: 1, 2: 1}, total: 10}
+	if got := tr.quantile(.95); got == nil || *got != 2 {
+		t.Errorf("got %v, want the last bound", got)
+	}
+}
