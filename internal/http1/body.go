@@ -7,6 +7,8 @@ import (
 	"net/http/httputil"
 	"strings"
 	"sync/atomic"
+
+	"mcpgateway/internal/plaintext"
 )
 
 // body is the body of a response. It holds the connection until it ends. Close may
@@ -109,7 +111,7 @@ func skipTrailers(r *bufio.Reader) error {
 			return nil
 		}
 		name, value, colon := strings.Cut(field, ":")
-		if !ok || !colon || !isToken(name) || !isFieldValue(value) {
+		if !ok || !colon || !plaintext.IsToken(name) || !plaintext.IsFieldValue(value) {
 			return errMalformed
 		}
 		total += len(line)

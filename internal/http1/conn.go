@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"mcpgateway/internal/plaintext"
 )
 
 // conn is one connection. It belongs to the request that took it until the body of
@@ -131,7 +133,7 @@ func (c *conn) receive(values []string) (h head, err error) {
 // compose puts the head of a request into c.out.
 func (c *conn) compose(req *http.Request) error {
 	path := req.URL.RequestURI()
-	if !isFieldValue(path) {
+	if !plaintext.IsFieldValue(path) {
 		return errors.New("the URL has control characters")
 	}
 	b := append(c.out[:0], req.Method...)
@@ -141,7 +143,7 @@ func (c *conn) compose(req *http.Request) error {
 	b = append(b, req.URL.Host...)
 	for name, values := range req.Header {
 		for _, value := range values {
-			if !isToken(name) || !isFieldValue(value) {
+			if !plaintext.IsToken(name) || !plaintext.IsFieldValue(value) {
 				return fmt.Errorf("the header %q cannot be sent", name)
 			}
 			b = append(b, "\r\n"...)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"mcpgateway/internal/plaintext"
 )
 
 // head is the status line and the headers of a response (RFC 9112, sections 4 to
@@ -86,7 +88,7 @@ func parseHead(text string, fields int, values []string) (head, error) {
 	}
 	code, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
 	status, err := strconv.ParseUint(code, 10, 16)
-	if err != nil || len(code) != 3 || status < 100 || !isFieldValue(line) {
+	if err != nil || len(code) != 3 || status < 100 || !plaintext.IsFieldValue(line) {
 		return h, errMalformed
 	}
 	h.status = int(status)
@@ -105,14 +107,14 @@ func (h *head) fields(text string, values []string) error {
 			return nil
 		}
 		name, value, found := strings.Cut(line, ":")
-		if !found || !isToken(name) {
+		if !found || !plaintext.IsToken(name) {
 			return errMalformed
 		}
 		value = strings.Trim(value, " \t")
 		if text[0] == ' ' || text[0] == '\t' {
 			value, text = unfold(value, text)
 		}
-		if !isFieldValue(value) {
+		if !plaintext.IsFieldValue(value) {
 			return errMalformed
 		}
 		name = http.CanonicalHeaderKey(name)
@@ -190,35 +192,6 @@ func hasToken(values []string, token string) bool {
 	}
 	return false
 }
-
-// isFieldValue reports whether s can be the value of a header: it has no control
-// characters but tabs (RFC 9110, section 5.5).
-func isFieldValue(s string) bool {
-	for i := range len(s) {
-		if b := s[i]; b < ' ' && b != '\t' || b == 0x7f {
-			return false
-		}
-	}
-	return true
-}
-
-// isToken reports whether s can be the name of a header (RFC 9110, section
-// 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		if !tokenBytes[s[i]] {
-			return false
-		}
-	}
-	return s != ""
-}
-
-var tokenBytes = func() (t [256]bool) {
-	for _, b := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
-		t[b] = true
-	}
-	return t
-}()
 
 // fill sets the members of a response, except for Request and Body.
 func (h *head) fill(r *http.Response) {

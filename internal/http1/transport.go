@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"mcpgateway/internal/plaintext"
 )
 
 const (
@@ -132,7 +134,7 @@ func (t *Transport) takes(req *http.Request) bool {
 	switch {
 	case !canCheck || req.URL == nil || req.URL.Scheme != "http" || !t.next.DisableCompression:
 		return false
-	case req.Method == http.MethodHead || req.Method == http.MethodConnect || !isToken(req.Method):
+	case req.Method == http.MethodHead || req.Method == http.MethodConnect || !plaintext.IsToken(req.Method):
 		return false
 	case req.Host != "" && req.Host != req.URL.Host || req.Close || len(req.TransferEncoding) > 0 || len(req.Trailer) > 0:
 		return false

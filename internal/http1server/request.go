@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/plaintext"
 )
 
 // request is one request with its answer, in a single allocation.
@@ -88,7 +89,7 @@ func (r *request) parse(head string) (target string, err error) {
 		}
 		name, value, found := strings.Cut(line, ":")
 		name, special := canonicalName(name)
-		if value = strings.Trim(value, " \t"); !found || name == "" || !isFieldValue(value) {
+		if value = strings.Trim(value, " \t"); !found || name == "" || !plaintext.IsFieldValue(value) {
 			return "", errUnusual
 		}
 		switch special {
@@ -173,17 +174,6 @@ func isPlainHost(host string) bool {
 // isUnreserved reports whether a byte is unreserved in URIs (RFC 3986, section 2.3).
 func isUnreserved(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-' || b == '.' || b == '_' || b == '~'
-}
-
-// isFieldValue reports whether s can be the value of a header: it has no control
-// characters but tabs (RFC 9110, section 5.5).
-func isFieldValue(s string) bool {
-	for i := range len(s) {
-		if b := s[i]; b < ' ' && b != '\t' || b == 0x7f {
-			return false
-		}
-	}
-	return true
 }
 
 // body is the body of a request. Its length is known.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"mcpgateway/internal/plaintext"
 )
 
 // bufferedBody is how much of an answer without a declared length is collected before its
@@ -121,21 +123,11 @@ func (w *response) keepsHeader(name string, values []string) bool {
 	case "Content-Encoding":
 		w.contentType = len(values) > 0 && values[0] != ""
 	}
-	return isToken(name)
+	return plaintext.IsToken(name)
 }
 
 func (w *response) allowsBody() bool {
 	return w.status != http.StatusNoContent && w.status != http.StatusNotModified
-}
-
-// isToken reports whether s can be the name of a header (RFC 9110, section 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		if b := s[i]; !isUnreserved(b) && !strings.ContainsRune("!#$%&'*+^`|", rune(b)) {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // appendField appends a header. A value cannot begin another header.

@@ -72,3 +72,19 @@ func FuzzTruncate(f *testing.F) {
 		}
 	})
 }
+
+func TestHeaderCharacters(t *testing.T) {
+	for c := range 256 {
+		b := byte(c)
+		letter := b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
+		if want := letter || b < 0x7f && strings.IndexByte("!#$%&'*+-.^_`|~", b) >= 0; IsToken("x"+string([]byte{b})) != want {
+			t.Errorf("%#x in a token: %v", b, !want)
+		}
+		if want := b == '\t' || b >= ' ' && b != 0x7f; IsFieldValue(string([]byte{b})) != want {
+			t.Errorf("%#x in a value: %v", b, !want)
+		}
+	}
+	if IsToken("") || !IsFieldValue("") {
+		t.Error("an empty text is no token, and can be a value")
+	}
+}
