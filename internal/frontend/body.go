@@ -208,7 +208,7 @@ func (f responseTypes) prefersEvents(status int) bool {
 
 // parseAccept reads the Accept header. All revisions demand that a client names both
 // types; some clients send */* or nothing, and are served too. Of the weights only zero
-// matters, which excludes a type from a range. The type that is named first is
+// matters, which excludes a type from a range; a malformed weight counts as none. The type that is named first is
 // preferred.
 func parseAccept(header []string) (f responseTypes) {
 	if len(header) == 0 {
@@ -219,7 +219,7 @@ func parseAccept(header []string) (f responseTypes) {
 		for part := range strings.SplitSeq(list, ",") {
 			kind, params, _ := strings.Cut(part, ";")
 			to := &f
-			if refusesQuality(params) {
+			if weight, _, valid := weightOf(params); valid && weight == 0 {
 				to = &not
 			}
 			switch kind = strings.TrimSpace(kind); {
@@ -235,16 +235,4 @@ func parseAccept(header []string) (f responseTypes) {
 	f.json, f.events = f.json && !not.json, f.events && !not.events
 	f.eventsFirst = f.eventsFirst && f.events
 	return f
-}
-
-// refusesQuality reports whether the parameters of an Accept item have the weight zero,
-// which excludes it.
-func refusesQuality(params string) bool {
-	for param := range strings.SplitSeq(params, ";") {
-		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")
-		if strings.EqualFold(name, "q") {
-			return strings.Trim(value, "0.") == "" && value != ""
-		}
-	}
-	return false
 }

@@ -21,14 +21,17 @@ type codings struct{ gzip, identity bool }
 
 // parseAcceptEncoding reads the Accept-Encoding header (RFC 9110, section 12.5.3). gzip
 // counts as accepted if it has at least the weight of identity. A client that names no
-// coding gets none.
+// coding gets none, and a coding with anything else than a weight is not used.
 func parseAcceptEncoding(header []string) codings {
 	const absent = -1
 	gzip, identity, others := absent, absent, absent
 	for _, list := range header {
 		for part := range strings.SplitSeq(list, ",") {
 			coding, params, _ := strings.Cut(part, ";")
-			weight := weightOf(params)
+			weight, more, valid := weightOf(params)
+			if more || !valid {
+				weight = 0
+			}
 			switch coding = strings.TrimSpace(coding); {
 			case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
 				gzip = max(gzip, weight)
@@ -44,28 +47,6 @@ func parseAcceptEncoding(header []string) codings {
 	}
 	refused := identity == 0 || identity == absent && others == 0
 	return codings{gzip: gzip > 0 && gzip >= identity, identity: !refused}
-}
-
-// weightOf returns the weight in the parameters of a coding in thousandths (RFC 9110,
-// section 12.4.2): 1000 for none, 0 for one that is malformed.
-func weightOf(params string) int {
-	name, value, found := strings.Cut(params, "=")
-	if !found && strings.TrimSpace(params) == "" {
-		return 1000
-	}
-	value = strings.TrimSpace(value)
-	whole, digits, _ := strings.Cut(value, ".")
-	if !strings.EqualFold(strings.TrimSpace(name), "q") || whole != "0" && whole != "1" || len(digits) > 3 {
-		return 0
-	}
-	weight := int(whole[0]-'0') * 1000
-	for i, unit := 0, 100; i < len(digits); i, unit = i+1, unit/10 {
-		if digits[i] < '0' || digits[i] > '9' {
-			return 0
-		}
-		weight += int(digits[i]-'0') * unit
-	}
-	return min(weight, 1000)
 }
 
 // write writes the response as JSON, compressed if the client accepts it and it pays.
