@@ -11,9 +11,9 @@ import (
 // acknowledgement, carries list changes and updates of resources and tasks, and ends
 // with a result if the gateway ends it (2026-07-28, basic/patterns/subscriptions).
 func (s *Server) listen(p *postResponse, r *http.Request, x *exchange) {
-	sub, ok := parseSubscription(x.call.Params, x.id)
-	if !ok {
-		x.finish(p, answer{err: errNoFilter})
+	sub, malformed := parseSubscription(x.call.Params, x.id)
+	if malformed != nil {
+		x.finish(p, answer{err: malformed})
 		return
 	}
 	if !p.accepts.events {

@@ -181,9 +181,9 @@ func (p *peer) cancelRequest(id wire.ID) {
 
 // listen opens a subscription. Its request is answered when the subscription ends.
 func (p *peer) listen(x *exchange) answer {
-	sub, ok := parseSubscription(x.call.Params, x.id)
-	if !ok {
-		return answer{err: errNoFilter}
+	sub, err := parseSubscription(x.call.Params, x.id)
+	if err != nil {
+		return answer{err: err}
 	}
 	sub.stream, sub.shared = p.stream, true
 	p.s.subscribeResources(x, sub)

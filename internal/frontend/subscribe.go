@@ -109,7 +109,7 @@ func (s *Server) subscribeResources(x *exchange, sub *subscription) {
 func requestedResources(params wire.Raw) []string {
 	var out []string
 	seen := make(map[string]bool)
-	for el := range wire.ValueOf(params).Get("notifications", "resourceSubscriptions").Elements() {
+	for el := range wire.ValueOf(params).Get("notifications", memberResources).Elements() {
 		uri, ok := el.Text()
 		if ok && len(uri) <= maxSubscribedURI && !seen[uri] && len(out) < session.MaxSubscriptions {
 			seen[uri] = true

@@ -153,3 +153,37 @@ func TestListenStreamsCarryNothingOfTheRequest(t *testing.T) {
 		}
 	})
 }
+
+// A malformed filter is refused with the name of its member, and not acknowledged as an empty
+// one: the client would wait for notifications that never come.
+func TestMalformedFilters(t *testing.T) {
+	const boolean, texts = "a boolean", "an array of strings"
+	for filter, want := range map[string][2]string{
+		`"toolsListChanged":"yes"`:                             {"toolsListChanged", boolean},
+		`"promptsListChanged":null`:                            {"promptsListChanged", boolean},
+		`"toolsListChanged":true,"resourcesListChanged":1`:     {"resourcesListChanged", boolean},
+		`"resourceSubscriptions":"memo:a"`:                     {"resourceSubscriptions", texts},
+		`"resourceSubscriptions":["memo:a",{"uri":"memo:b"}]`:  {"resourceSubscriptions", texts},
+		`"resourceSubscriptions":{"uri":"memo:a"}`:             {"resourceSubscriptions", texts},
+		`"taskIds":[7]`:                                        {"taskIds", texts},
+		`"toolsListChanged":false,"taskIds":["t"],"other":[7]`: {},
+	} {
+		params := wire.Raw(`{"notifications":{` + filter + `}}`)
+		_, err := parseSubscription(params, wire.IDOf("1"))
+		if want == [2]string{} {
+			if err != nil {
+				t.Errorf("%s: %v", filter, err)
+			}
+			continue
+		}
+		if message := "invalid params: notifications." + want[0] + " must be " + want[1]; err == nil || err.Code != wire.CodeInvalidParams || err.Message != message {
+			t.Errorf("%s: %v, want %s", filter, err, message)
+		}
+	}
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
+	r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":1}%s}}`, wire.EraModern)
+	r.Header.Set(wire.HeaderMethod, wire.MethodListen)
+	if w := do(s, r); !strings.Contains(w.Body.String(), "notifications.toolsListChanged must be a boolean") {
+		t.Errorf("HTTP answers %s", w.Body)
+	}
+}

@@ -73,24 +73,58 @@ func (sub *subscription) close() {
 	}
 }
 
-// parseSubscription reads the params of a listen request. It reports false if they lack
-// the filter.
-func parseSubscription(params wire.Raw, id wire.ID) (*subscription, bool) {
+// parseSubscription reads the params of a listen request (2026-07-28,
+// basic/patterns/subscriptions, "Subscription Filter"). The error names the malformed member.
+func parseSubscription(params wire.Raw, id wire.ID) (*subscription, *wire.Error) {
 	filter := wire.ValueOf(params).Get("notifications")
+	if filter.Kind() != '{' {
+		return nil, errNoFilter
+	}
 	sub := &subscription{id: id}
-	for i, name := range listChangeNames {
-		if filter.Get(name).Bool() {
-			sub.lists |= 1 << i
+	for m := range filter.Members() {
+		if i := slices.IndexFunc(listChangeNames[:], m.Is); i >= 0 {
+			switch m.Value.Kind() {
+			case 't':
+				sub.lists |= 1 << i
+			case 'f':
+			default:
+				return nil, malformedFilter(listChangeNames[i], "a boolean")
+			}
+			continue
+		}
+		for _, name := range []string{memberResources, memberTasks} {
+			if m.Is(name) && !isStringArray(m.Value) {
+				return nil, malformedFilter(name, "an array of strings")
+			}
 		}
 	}
-	return sub, filter.Kind() == '{'
+	return sub, nil
 }
 
 // listChangeNames are the members of a filter that ask for list changes, in the order
 // of the bits of [stream.ListChanges].
 var listChangeNames = [...]string{"toolsListChanged", "promptsListChanged", "resourcesListChanged"}
 
+// The members of a filter that name items.
+const (
+	memberResources = "resourceSubscriptions"
+	memberTasks     = "taskIds"
+)
+
+func isStringArray(v wire.Value) bool {
+	for el := range v.Elements() {
+		if el.Kind() != '"' {
+			return false
+		}
+	}
+	return v.Kind() == '['
+}
+
 var errNoFilter = wire.Errorf(wire.CodeInvalidParams, "invalid params: subscriptions/listen needs the object notifications")
+
+func malformedFilter(member, want string) *wire.Error {
+	return wire.Errorf(wire.CodeInvalidParams, "invalid params: notifications.%s must be %s", member, want)
+}
 
 // acknowledgement returns the first message of the subscription, which names the parts
 // of the filter that are honored (2026-07-28, basic/patterns/subscriptions,
@@ -103,10 +137,10 @@ func (sub *subscription) acknowledgement() []byte {
 		}
 	}
 	if len(sub.resources) > 0 {
-		filter = wire.SetMember(filter, "resourceSubscriptions", stringArray(sub.resources))
+		filter = wire.SetMember(filter, memberResources, stringArray(sub.resources))
 	}
 	if len(sub.tasks) > 0 {
-		filter = wire.SetMember(filter, "taskIds", stringArray(sub.tasks))
+		filter = wire.SetMember(filter, memberTasks, stringArray(sub.tasks))
 	}
 	m := wire.Message{Method: wire.NoteAcknowledged, Params: wire.SetMember(stream.SubscriptionParams(sub.id), "notifications", filter)}
 	return m.Append(nil)

@@ -24,7 +24,7 @@ const maxWatchedTasks = 100
 // extensions/tasks, "Task Status Notifications"). It leaves out ids of tasks that do
 // not belong to the client.
 func (s *Server) watchTasks(x *exchange, sub *subscription) *wire.Error {
-	ids := wire.ValueOf(x.call.Params).Get("notifications", "taskIds")
+	ids := wire.ValueOf(x.call.Params).Get("notifications", memberTasks)
 	if s.options.Tasks == nil || !ids.Exists() {
 		return nil
 	}

@@ -44,7 +44,7 @@ func TestListenWatchesTasks(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	listen := func(capabilities string) *http.Response {
 		t.Helper()
-		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["t1",7,"t2","t1"]},`+
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"taskIds":["t1","t2","t1"]},`+
 			`"_meta":{%q:"2026-07-28",%q:%s}}}`, wire.MetaProtocolVersion, wire.MetaClientCapabilities, capabilities)
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(body))
 		if err != nil {
