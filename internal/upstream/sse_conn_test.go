@@ -1,8 +1,10 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -195,5 +197,53 @@ func TestSSEErrors(t *testing.T) {
 			upstreamtest.Equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.err)
 			upstreamtest.Equal(t, "next call", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.err)
 		})
+	}
+}
+
+// An answer over the size limit fails its call only. The server sends it on the stream of all
+// calls.
+func TestSSELargeAnswer(t *testing.T) {
+	const limit = 64 << 10
+	release := make(chan struct{})
+	s := &sseScript{script: &script{on: map[string]on{wire.MethodToolsCall: func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+		if name := wire.ValueOf(m.Params).Get("name").Str(); name == "large" {
+			answerJSON(w, m, `{"content":[{"type":"text","text":"`+strings.Repeat("x", limit)+`"}]}`)
+			return
+		}
+		<-release
+		answerJSON(w, m, `{}`)
+	}}}}
+	c := converse(t, s, overSSE, func(o *Options) { o.MaxMessage = limit })
+	other := make(chan string)
+	go func() { other <- c.do(t, tool("b", `{"name":"small"}`, nil)) }()
+	polltest.Until(t, "the other call is there", func() bool { return len(s.got(wire.MethodToolsCall)) == 1 })
+	upstreamtest.Equal(t, "large answer", c.do(t, tool("a", `{"name":"large"}`, nil)), fmt.Sprintf("call error: the server's answer is larger than %d bytes", limit))
+	close(release)
+	upstreamtest.Equal(t, "the call meanwhile", <-other, `{}`)
+	upstreamtest.Equal(t, "the next call", c.do(t, tool("a", `{"name":"small"}`, nil)), `{}`)
+}
+
+// A web page does not accept a request, whatever its status says. Many servers name HTML as
+// the type of nothing.
+func TestSSEWebPage(t *testing.T) {
+	for body, want := range map[string]string{
+		"<!DOCTYPE html><title>Sign in</title>": "call error: the server answered HTTP 200 with content type text/html",
+		"":                                      `{}`, "Accepted": `{}`,
+	} {
+		s := &sseScript{script: &script{}}
+		page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			text, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(text))
+			if m, _ := wire.Parse(text, wire.Limits{}); m.Method != wire.MethodToolsCall {
+				s.ServeHTTP(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			io.WriteString(w, body)
+			m, _ := wire.Parse(text, wire.Limits{})
+			s.out <- `{"jsonrpc":"2.0","id":` + m.ID.String() + `,"result":{}}`
+		})
+		c := converse(t, page, overSSE)
+		upstreamtest.Equal(t, "answer to "+body, c.do(t, tool("a", `{"name":"x"}`, nil)), want)
 	}
 }

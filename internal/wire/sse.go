@@ -43,6 +43,10 @@ type SSEReader struct {
 	hasData bool
 	begun   bool
 	cr      bool // the last line ended with CR: a following LF belongs to it
+
+	ignored   func() // is called for each line without meaning
+	maxEvent  int64  // 0: an event over the limit is not read to its end
+	oversized *EnvelopeScanner
 }
 
 const (
@@ -60,12 +64,22 @@ func NewSSEReader(r io.Reader, limit int) *SSEReader {
 	return &SSEReader{r: r, limit: limit, buf: &Buffer{B: make([]byte, 0, idleBuffer)}}
 }
 
+// OnIgnored makes Next call f for each line that tells nothing: comments, unknown fields and
+// needless blank lines. Next waits for f, which may slow a stream of such lines down.
+func (s *SSEReader) OnIgnored(f func()) { s.ignored = f }
+
 // Next returns the next event that has data, an id or a retry time, as soon as the blank line
 // at its end begins; it waits for no later byte. The caller owns its Data. An incomplete event
 // at the end of the stream is dropped, as the standard demands, and the error is io.EOF or
-// that of the reader. After an error the stream cannot be read any further.
+// that of the reader. After an error the stream cannot be read any further, but see
+// [SSEReader.SetMaxEvent].
 func (s *SSEReader) Next() (Event, error) {
 	ev, err := s.next()
+	if s.oversized = nil; err == ErrTooLarge && s.maxEvent > 0 {
+		if s.oversized, err = s.skipEvent(); err == nil {
+			return Event{}, ErrTooLarge
+		}
+	}
 	if err != nil {
 		s.buf.Release()
 		s.buf, s.at = new(Buffer), 0
@@ -95,6 +109,7 @@ func (s *SSEReader) next() (Event, error) {
 				return ev, nil
 			}
 			ev = Event{}
+			s.ignore()
 			continue
 		}
 		field, value, _ := bytes.Cut(line, []byte{':'})
@@ -116,7 +131,15 @@ func (s *SSEReader) next() (Event, error) {
 			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
 				ev.Retry, seen = time.Duration(ms)*time.Millisecond, true
 			}
+		default:
+			s.ignore()
 		}
+	}
+}
+
+func (s *SSEReader) ignore() {
+	if s.ignored != nil {
+		s.ignored()
 	}
 }
 
@@ -211,7 +234,12 @@ func (s *SSEReader) fill() error {
 		}
 		b.Grow(max(min(more, s.limit+needed+otherFields), cap(b.B)+idleBuffer, smallestClass))
 	}
-	b = s.buf
+	return s.read()
+}
+
+// read reads into the room of the buffer.
+func (s *SSEReader) read() error {
+	b := s.buf
 	for range maxEmptyReads {
 		n, err := s.r.Read(b.B[len(b.B):cap(b.B)])
 		b.B = b.B[:len(b.B)+n]

@@ -3,7 +3,9 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -343,6 +345,12 @@ func FuzzSSE(f *testing.F) {
 			t.Fatalf("%q byte by byte: %v (-whole +split):\n%s", in, err, diff)
 		}
 
+		// Events over the limit are skipped alike, however the text arrives.
+		skipped := readEventsSkipping(bytes.NewReader(in), 8, 64)
+		if diff := cmp.Diff(skipped, readEventsSkipping(iotest.OneByteReader(bytes.NewReader(in)), 8, 64)); diff != "" && !slices.Contains(skipped, ErrTooLarge.Error()) {
+			t.Fatalf("%q with a limit (-whole +split):\n%s", in, diff)
+		}
+
 		// An event that was read can be written and read again, and so can any data.
 		var stream []byte
 		for _, ev := range append(whole, Event{Data: in}) {
@@ -354,4 +362,62 @@ func FuzzSSE(f *testing.F) {
 			t.Fatalf("%q written and read again: %v (-want +got):\n%s", in, err, diff)
 		}
 	})
+}
+
+// readEventsSkipping reads a stream as text: events, and what is known of those over the limit.
+func readEventsSkipping(r io.Reader, limit int, most int64) (out []string) {
+	s := NewSSEReader(r, limit)
+	s.SetMaxEvent(most)
+	for {
+		ev, err := s.Next()
+		switch {
+		case err == nil:
+			out = append(out, fmt.Sprintf("%s %q", ev.Name, ev.Data))
+		case err == ErrTooLarge && s.Oversized() != nil:
+			out = append(out, fmt.Sprintf("too large, response %q, request %q", s.Oversized().ResponseID(), s.Oversized().RequestID()))
+		default:
+			return append(out, err.Error())
+		}
+	}
+}
+
+// An event over the limit tells which message it was, and the events after it are read.
+func TestSSESkipsLargeEvents(t *testing.T) {
+	const limit, most = 64, 1000
+	large := strings.Repeat("x", 100)
+	for name, tc := range map[string]struct {
+		in   string
+		want []string
+	}{
+		"response":               {`data: {"jsonrpc":"2.0","id":7,"result":{"text":"` + large + `"}}` + "\n\ndata: next\n\n", []string{`too large, response "7", request ""`, ` "next"`, "EOF"}},
+		"id at the end, CRLF":    {`data:{"jsonrpc":"2.0","result":{"text":"` + large + `"},"id":"a"}` + "\r\n\r\ndata: next\r\n\r\n", []string{`too large, response "\"a\"", request ""`, ` "next"`, "EOF"}},
+		"request in many lines":  {"id: 1\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":8,\ndata: \"method\":\"m\",\ndata:\"params\":{\"a\":\ndata\n: comment\ndata:  \"" + large + "\"}}\n\ndata: next\n\n", []string{`too large, response "", request "8"`, ` "next"`, "EOF"}},
+		"first, after a mark":    {"\ufeffdata: {\"id\":9,\"error\":\"" + large + "\"}\n\n", []string{`too large, response "9", request ""`, "EOF"}},
+		"two in a row":           {"data: " + large + "\n\ndata: " + large + "\n\n", []string{`too large, response "", request ""`, `too large, response "", request ""`, "EOF"}},
+		"broken off":             {"data: " + large, []string{"EOF"}},
+		"much larger":            {"data: " + strings.Repeat(large, 11) + "\n\ndata: next\n\n", []string{"message over the size limit"}},
+		"a large event, many of": {strings.Repeat("data: "+large+"\n\n", 20) + "data: next\n\n", append(slices.Repeat([]string{`too large, response "", request ""`}, 20), ` "next"`, "EOF")},
+	} {
+		if diff := cmp.Diff(tc.want, readEventsSkipping(iotest.HalfReader(strings.NewReader(tc.in)), limit, most)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(tc.want, readEventsSkipping(iotest.OneByteReader(strings.NewReader(tc.in)), limit, most)); diff != "" {
+			t.Errorf("%s, byte by byte (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Lines that tell nothing are counted.
+func TestSSECountsIgnoredLines(t *testing.T) {
+	s := NewSSEReader(strings.NewReader(": a\n:\n\nunknown: 1\ndata: 1\nid: 2\n\nretry: 5\nevent: e\n\n\n"), 100)
+	n := 0
+	s.OnIgnored(func() { n++ })
+	for {
+		if _, err := s.Next(); err != nil {
+			break
+		}
+	}
+	if want := 5; n != want { // two comments, a blank line, an unknown field, and the last line
+		t.Errorf("%d lines are ignored, want %d", n, want)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -41,12 +42,14 @@ type Endpoint struct {
 	// received counts the messages of the server, see protocol.Liveness.
 	received *atomic.Uint64
 	throttle *protocol.Throttle
+	ignored  func() // counts what a stream sends that tells nothing
 }
 
 // The media types of responses, and limits.
 const (
 	TypeJSON   = "application/json"
 	TypeStream = "text/event-stream"
+	typePage   = "text/html"
 
 	maxRedirects = 3
 	// maxDrain and drainTime bound the rest of a response that is read so that its
@@ -74,6 +77,7 @@ func isReserved(name string) bool {
 func newEndpoint(p *Pool, o *protocol.Config, web *Config) *Endpoint {
 	e := &Endpoint{Pool: p, failed: make(chan struct{}, 1), Max: o.MaxMessage, Limits: o.Limits}
 	e.checkVia, e.throttle = o.Loops.Check, o.Throttle
+	e.ignored = func() { e.throttle.Received(false) }
 	e.credentials = web.Credentials
 	e.owner = o.Owner
 	e.base = http.Header{"User-Agent": {"mcpgateway"}}
@@ -101,7 +105,7 @@ func newEndpoint(p *Pool, o *protocol.Config, web *Config) *Endpoint {
 func (e *Endpoint) At(u *url.URL) *Endpoint {
 	other := &Endpoint{
 		Pool: e.Pool, failed: e.failed, Max: e.Max, Limits: e.Limits, base: e.base, checkVia: e.checkVia, credentials: e.credentials, owner: e.owner,
-		received: e.received, throttle: e.throttle,
+		received: e.received, throttle: e.throttle, ignored: e.ignored,
 	}
 	other.url.Store(u)
 	return other
@@ -245,8 +249,9 @@ func port(u *url.URL) string {
 	}
 }
 
-// Send posts a message whose response, if any, comes on another stream. The error is a
-// *StatusError, a *protocol.CallError, or that of ctx.
+// Send posts a message whose response, if any, comes on another stream. A web page does not
+// accept a request: it is what a login, or a server of something else, answers. The error is
+// a *StatusError, a *protocol.CallError, or that of ctx.
 func (e *Endpoint) Send(ctx context.Context, header Headers, m wire.Message) error {
 	p := NewPayload(&m)
 	defer p.Release()
@@ -255,11 +260,26 @@ func (e *Endpoint) Send(ctx context.Context, header Headers, m wire.Message) err
 		return err
 	}
 	if resp.StatusCode >= 200 && resp.StatusCode <= 299 {
+		page := m.IsRequest() && resp.StatusCode == http.StatusOK && MediaType(resp.Header) == typePage && beginsAsPage(resp.Body)
 		Discard(resp)
+		if page {
+			p := &diagnose.UnexpectedContentType{Status: resp.StatusCode, MediaType: typePage}
+			return &protocol.CallError{Reason: p.Error(), Cause: p}
+		}
 		return nil
 	}
 	x := Exchange{Endpoint: e, ID: m.ID}
 	return x.refused(ctx, resp, MediaType(resp.Header))
+}
+
+// beginsAsPage reports whether a body, as far as it comes at once, is a web page. The media
+// type does not tell: some servers name it for an empty body too.
+func beginsAsPage(body io.ReadCloser) bool {
+	late := time.AfterFunc(drainTime, func() { body.Close() })
+	defer late.Stop()
+	var begin [512]byte
+	n, _ := io.ReadFull(body, begin[:]) // a body that breaks off may be a page too
+	return strings.HasPrefix(http.DetectContentType(begin[:n]), typePage)
 }
 
 // template is copied for each request. http.NewRequest would parse the URL each time.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -135,3 +136,28 @@ func check[T comparable](t *testing.T, what string, got, want T) {
 		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }
+
+// A stream of nothing but comments, or of events without data, is read as slowly as one of
+// notifications.
+func TestCommentsAreThrottled(t *testing.T) {
+	for name, piece := range map[string]string{"comments": ":\n", "ids": "id: 1\n\n", "blank lines": "\n", "unknown fields": "x\n"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pauses := 0
+				e := newEndpoint(nil, &protocol.Config{MaxMessage: 1 << 20, Loops: noLoops{}, Throttle: protocol.NewThrottle(func(string, int) { pauses++ })}, &Config{URL: &url.URL{Scheme: "http", Host: "h"}})
+				began := time.Now()
+				body := io.NopCloser(strings.NewReader(strings.Repeat(piece, 60_000)))
+				err := e.Events(t.Context(), body, &Cursor{}, func(*wire.Event) (bool, error) { return false, nil })
+				check(t, "error", err, ErrStreamEnded)
+				if took := time.Since(began); pauses == 0 || took < time.Second {
+					t.Errorf("60000 lines took %v with %d pauses", took, pauses)
+				}
+			})
+		})
+	}
+}
+
+// noLoops detects none.
+type noLoops struct{ protocol.LoopDetector }
+
+func (noLoops) Via() string { return "" }

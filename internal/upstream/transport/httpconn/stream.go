@@ -26,7 +26,7 @@ var ErrStreamEnded = errors.New("the stream ended early")
 // large or the stream cannot be decompressed, ErrStreamEnded, or that of ctx.
 func (e *Endpoint) Events(ctx context.Context, body io.ReadCloser, at *Cursor, each func(ev *wire.Event) (done bool, err error)) error {
 	defer body.Close()
-	r := wire.NewSSEReader(body, e.Max)
+	r := e.NewEventReader(body)
 	for {
 		ev, err := r.Next()
 		switch {
@@ -48,6 +48,7 @@ func (e *Endpoint) Events(ctx context.Context, body io.ReadCloser, at *Cursor, e
 			at.retry = ev.Retry
 		}
 		if !ev.IsMessage() {
+			e.throttle.Received(false)
 			continue
 		}
 		done, err := each(&ev)
@@ -59,6 +60,14 @@ func (e *Endpoint) Events(ctx context.Context, body io.ReadCloser, at *Cursor, e
 			return nil
 		}
 	}
+}
+
+// NewEventReader returns a reader of a stream of the server. It slows a stream down that
+// tells nothing.
+func (e *Endpoint) NewEventReader(body io.Reader) *wire.SSEReader {
+	r := wire.NewSSEReader(body, e.Max)
+	r.OnIgnored(e.ignored)
+	return r
 }
 
 // maxEventID bounds the id of an event from which a stream is resumed. It is stored, and

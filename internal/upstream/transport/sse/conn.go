@@ -106,7 +106,8 @@ func (s *Conn) connect() (*stream, error) {
 		}
 		return nil, httpconn.NewStatusError(resp)
 	}
-	r := &stream{wire.NewSSEReader(resp.Body, s.Endpoint.Max), resp.Body.Close}
+	r := &stream{s.Endpoint.NewEventReader(resp.Body), resp.Body.Close}
+	r.SetMaxEvent(skippedEvent * int64(s.Endpoint.Max))
 	u, err := firstEvent(r, resp.Request.URL)
 	if err != nil {
 		r.close()
@@ -260,17 +261,34 @@ func (s *Conn) read(r *stream) {
 	defer r.close()
 	for {
 		ev, err := r.Next()
-		if err != nil {
-			s.why = fmt.Errorf("the server's stream ended: %w", err)
-			if errors.Is(err, wire.ErrTooLarge) {
-				s.why = s.Endpoint.TooLarge()
-			}
-			return
-		}
-		if ev.IsMessage() {
+		switch {
+		case err == nil && ev.IsMessage():
 			s.take(ev.Data)
+		case err == nil:
+			s.Config.Throttle.Received(false)
+		case !errors.Is(err, wire.ErrTooLarge):
+			s.why = fmt.Errorf("the server's stream ended: %w", err)
+			return
+		case r.Oversized() == nil:
+			s.why = s.Endpoint.TooLarge()
+			return
+		default:
+			s.tooLarge(r.Oversized().ResponseID())
 		}
 	}
+}
+
+// skippedEvent is how many times longer than the limit of a message an event may be that
+// fails one call at most. A longer one ends the conversation.
+const skippedEvent = 16
+
+// tooLarge handles an event over the size limit. If it has the id of a call, that call fails.
+func (s *Conn) tooLarge(id wire.ID) {
+	s.Liveness.Received.Add(1)
+	if f := s.Pending.Get(id); f != nil {
+		s.Pending.Fail(f, s.Endpoint.TooLarge())
+	}
+	s.RateLog.Warn("an event of the server is over the size limit", zap.Int("limit", s.Endpoint.Max))
 }
 
 // take handles one message, or a batch in revisions that have batches.
