@@ -47,6 +47,12 @@ var (
 // and for versions other than 1.0 and 1.1: no server sends these, and two readers
 // may understand them differently.
 func readHead(r *bufio.Reader, buf []byte, values []string) (head, []byte, error) {
+	if text, lines, err := bufferedHead(r); err != nil {
+		return head{}, buf, err
+	} else if lines > 0 {
+		h, err := parseHead(text, lines-1, values)
+		return h, buf, err
+	}
 	buf = buf[:0]
 	lines := 0
 	for {
@@ -56,16 +62,13 @@ func readHead(r *bufio.Reader, buf []byte, values []string) (head, []byte, error
 			continue
 		}
 		if err != nil {
-			if err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			return head{}, buf, err
+			return head{}, buf, unexpected(err)
 		}
 		if n := len(part); lines > 0 && (n == 1 || n == 2 && part[0] == '\r') && buf[len(buf)-n-1] == '\n' {
 			break
 		}
 		switch lines++; {
-		case lines == 1 && !bytes.HasPrefix(buf, []byte("HTTP/1.")):
+		case lines == 1 && !bytes.HasPrefix(buf, httpPrefix):
 			return head{}, buf, errMalformed // an empty line may never come
 		case lines > maxLines:
 			return head{}, buf, errTooManyLines
@@ -73,6 +76,42 @@ func readHead(r *bufio.Reader, buf []byte, values []string) (head, []byte, error
 	}
 	h, err := parseHead(string(buf), lines-1, values)
 	return h, buf, err
+}
+
+// bufferedHead waits for the beginning of a head and returns the whole one with the number of
+// its lines if the reader has it already and each line ends as it should. Else there are no
+// lines, and nothing was taken from the reader.
+func bufferedHead(r *bufio.Reader) (text string, lines int, err error) {
+	if _, err := r.Peek(1); err != nil {
+		return "", 0, unexpected(err)
+	}
+	b, _ := r.Peek(r.Buffered())
+	end := bytes.Index(b, headEnd)
+	if end < 0 || !bytes.HasPrefix(b, httpPrefix) {
+		return "", 0, nil
+	}
+	b = b[:end+len(headEnd)]
+	ends := bytes.Count(b, lineFeed)
+	if ends > maxLines || ends != bytes.Count(b, headEnd[:2]) {
+		return "", 0, nil
+	}
+	text = string(b)
+	r.Discard(len(b))
+	return text, ends - 1, nil
+}
+
+var (
+	headEnd    = []byte("\r\n\r\n")
+	lineFeed   = []byte("\n")
+	httpPrefix = []byte("HTTP/1.")
+)
+
+// unexpected returns the error of a reader whose end comes too early.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // parseHead parses a head, its empty line included.
