@@ -13,8 +13,8 @@ import (
 )
 
 // requestAllocs bounds the allocations of one request and its answer: the request, its
-// head as a string, its headers, and those of the answer. Raise it only if the cost is a decision.
-const requestAllocs = 8
+// head as a string, its headers, and what it reads. Raise it only if the cost is a decision.
+const requestAllocs = 6
 
 var jsonType = []string{"application/json"}
 

@@ -62,6 +62,8 @@ type conn struct {
 
 	readUntil, writeUntil time.Time // deadlines that are set
 
+	header http.Header // of the answer, empty between requests
+
 	watch watch
 }
 
@@ -351,6 +353,7 @@ func (c *conn) serveRequest(r *request) bool {
 		c.s.handler.ServeHTTP(&r.response, &r.Request)
 	}()
 	r.response.finish()
+	clear(c.header)
 	if !r.last {
 		return !c.watch.broken
 	}

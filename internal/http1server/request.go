@@ -60,7 +60,10 @@ func newRequest(c *conn, head []byte) (*request, error) {
 		fields.Body = &r.body
 	}
 	r.Request = *fields.WithContext(&r.scope)
-	r.response = response{r: r, c: c, header: make(http.Header, 6), declared: -1}
+	if c.header == nil {
+		c.header = make(http.Header, 6)
+	}
+	r.response = response{r: r, c: c, header: c.header, declared: -1}
 	return r, nil
 }
 

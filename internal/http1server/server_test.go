@@ -268,6 +268,20 @@ func TestAnswersLikeNetHTTP(t *testing.T) {
 	}
 }
 
+// An answer has no header of the one before it on the connection.
+func TestHeadersOfAnswersAreTheirOwn(t *testing.T) {
+	address := serve(t, New(quietServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/first" {
+			w.Header().Set("Mcp-Session-Id", "s")
+		}
+		io.WriteString(w, r.URL.Path)
+	}))), nil)
+	got := exchange(t, address, "GET /first HTTP/1.1\r\nHost: g\r\n\r\nGET /second HTTP/1.1\r\nHost: g\r\n\r\n", true)
+	if n := strings.Count(got, "Mcp-Session-Id"); n != 1 || !strings.Contains(got, "/second") {
+		t.Errorf("%d answers have the header of the first one:\n%s", n, got)
+	}
+}
+
 // Usual requests of MCP clients are served without net/http.
 func TestUsualRequestsAreServedHere(t *testing.T) {
 	var here atomic.Bool
