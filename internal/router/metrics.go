@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -210,7 +211,8 @@ func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, r
 	if entry == nil {
 		return
 	}
-	fields := append(make([]zap.Field, 0, maxFields),
+	room := fieldRoom.Get().(*[maxFields]zap.Field)
+	fields := append(room[:0],
 		zap.String("request", c.ID),
 		zap.String("principal", c.Principal.Subject),
 		zap.String("method", method),
@@ -230,4 +232,9 @@ func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, r
 		fields = append(fields, zap.String("reason", reason))
 	}
 	entry.Write(append(fields, zap.Float64("duration_ms", milliseconds(duration)))...)
+	clear(room[:])
+	fieldRoom.Put(room)
 }
+
+// fieldRoom holds memory for the fields of log lines: no core of the logger keeps them.
+var fieldRoom = sync.Pool{New: func() any { return new([maxFields]zap.Field) }}
