@@ -68,7 +68,7 @@ func newCall() *cobra.Command {
 }
 
 func (o *callOptions) run(cmd *cobra.Command, args []string) error {
-	cfg, source, who, err := o.read()
+	cfg, source, who, err := o.read(cmd)
 	if err != nil {
 		return err
 	}

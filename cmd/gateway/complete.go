@@ -38,7 +38,7 @@ func (o *visitOptions) toolNames() []string {
 		return nil
 	}
 	defer g.Close()
-	who, err := o.principal(cfg)
+	who, _, err := o.assumed(cfg)
 	if err != nil {
 		return nil
 	}

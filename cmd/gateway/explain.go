@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
-	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
 
@@ -23,6 +20,7 @@ import (
 type explainOptions struct {
 	visitOptions
 	args, kind, revision string
+	token                string
 	json                 bool
 	timeout              time.Duration
 }
@@ -36,10 +34,16 @@ func newExplain() *cobra.Command {
 		Use:   "explain NAME",
 		Short: "Say which rule decides about an item, and why",
 		Long: "explain says whether a principal may use a tool, prompt or resource, which rule\n" +
-			"of policy decides that, and why each other rule matches or does not. It starts the\n" +
-			"upstream of NAME, since rules may read its description of the item, and calls\n" +
-			"nothing. Without --args it says whether any arguments may be allowed.",
-		Example: "  gateway explain db__query --as alice,group=analyst\n  gateway explain db__query --as alice,claim.tier=gold --args '{\"limit\": 5000}'",
+			"of policy decides that, why each other rule matches or does not, and which limits\n" +
+			"count the call. It starts the upstream of NAME, since rules may read its\n" +
+			"description of the item, and calls nothing. If the upstream is down, the answer is\n" +
+			"for its last lists or for the name alone. Without --args it says whether any\n" +
+			"arguments may be allowed.\n\n" +
+			"The groups and scopes of API keys and certificates are those of the configuration.\n" +
+			"--token judges an access token or an API key as the gateway would; write @FILE, or\n" +
+			"- for standard input, to keep it out of the history of your shell.",
+		Example: "  gateway explain db__query --as alice,group=analyst\n  gateway explain db__query --as alice,claim.tier=gold --args '{\"limit\": 5000}'\n" +
+			"  gateway explain db__query --as ci,proof=api-key\n  gateway explain db__query --token @token.jwt",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError{errors.New("explain takes one public name or URI, as gateway list shows it")}
@@ -53,6 +57,7 @@ func newExplain() *cobra.Command {
 	}
 	o.configFlag(cmd)
 	o.asFlag(cmd, "who asks")
+	cmd.Flags().StringVar(&o.token, "token", "", "`TOKEN` or API key of the caller in place of --as; @FILE reads it from a file, - from standard input")
 	cmd.Flags().StringVar(&o.args, "args", "", "`JSON` object with the arguments")
 	cmd.Flags().StringVar(&o.kind, "kind", "", "`KIND` of the item: tool, prompt or resource (default: the first that has the name)")
 	cmd.Flags().StringVar(&o.revision, "revision", string(wire.ModernRevisions()[0]), "`REVISION` that the client speaks")
@@ -67,31 +72,42 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	q, kinds, err := o.question(cfg, name)
+	q, kinds, err := o.question(name)
 	if err != nil {
 		return err
 	}
-	o.warnWithoutCredentials(cmd, cfg)
+	about, err := o.who(cmd, cfg, &q)
+	if err != nil {
+		return err
+	}
+	if q.Principal == nil {
+		return o.printRefused(cmd.OutOrStdout(), &q, about)
+	}
 	look := *cfg
 	keepUpstreamsOf(&look, name)
 	return visitStarted(cmd, &look, source, o.timeout, func(_ context.Context, v *gateway.InProcess, _ *console.Screen) error {
 		for _, kind := range kinds {
 			q.Kind = kind
 			if e, ok := v.Explain(q); ok {
-				return o.print(cmd.OutOrStdout(), &q, &e)
+				return o.print(cmd.OutOrStdout(), &q, &e, about)
+			}
+		}
+		if o.kind == "" && strings.Contains(name, "://") {
+			kinds = []call.Kind{call.Resource} // an upstream without a prefix may have any name
+		}
+		for _, kind := range kinds {
+			q.Kind = kind
+			if e, ok := v.ExplainUnlisted(q); ok {
+				return o.print(cmd.OutOrStdout(), &q, &e, about)
 			}
 		}
 		return absent(v, name)
 	})
 }
 
-// question reads the flags.
-func (o *explainOptions) question(cfg *config.Config, name string) (inspect.Question, []call.Kind, error) {
+// question reads the flags, except those for the principal.
+func (o *explainOptions) question(name string) (inspect.Question, []call.Kind, error) {
 	q := inspect.Question{Public: name, Revision: wire.Revision(o.revision)}
-	var err error
-	if q.Principal, err = o.principal(cfg); err != nil {
-		return q, nil, err
-	}
 	if q.Revision.Era() == wire.EraUnknown {
 		return q, nil, usageError{fmt.Errorf("--revision %s: no such revision; gateway version lists them", o.revision)}
 	}
@@ -125,62 +141,4 @@ func absent(v *gateway.InProcess, name string) error {
 		}
 	}
 	return fmt.Errorf("no upstream has %q; gateway list shows all names", name)
-}
-
-func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Explanation) error {
-	d, r := &e.Decision, e.Report(q)
-	if o.json {
-		return printJSON(out, r)
-	}
-	s := console.StyleOf(out, lookupEnv)
-	may := s.Good("may use")
-	switch {
-	case d.Denied():
-		may = s.Bad("may not use")
-	case d.NeedsConfirmation():
-		may = s.Warn("may use, once the user has confirmed it,")
-	}
-	if d.Challenge {
-		may = s.Warn("needs one of the scopes " + strings.Join(d.Scopes, ", ") + " for")
-	}
-	some := ""
-	if q.Kind != call.Resource && q.Arguments == nil && d.Allowed() {
-		some = ", with some arguments at least"
-	}
-	fmt.Fprintf(out, "%s %s the %s %s (%s of %s)%s.\nIt is decided by %s. %s\n\n",
-		console.Line(r.Subject), may, r.Kind, console.Line(r.Item), console.Line(r.Native), r.Upstream, some, decidedBy(r.Rule, r.File, r.Line), precedence())
-	var rows [][]string
-	for _, step := range r.Steps {
-		matches := s.Dim("no")
-		if step.Matches {
-			matches = "yes"
-		}
-		where := "-"
-		if step.File != "" {
-			where = fmt.Sprintf("%s:%d", step.File, step.Line)
-		}
-		rows = append(rows, []string{step.Rule, step.Effect, matches, where, console.Line(step.Reason)})
-	}
-	return console.Table(out, s, console.Columns(out), []string{"RULE", "EFFECT", "MATCHES", "WHERE", "WHY"}, rows)
-}
-
-// decidedBy names the rule or the default that decides.
-func decidedBy(rule, file string, line int) string {
-	if file != "" {
-		return fmt.Sprintf("the rule %s (%s:%d)", rule, file, line)
-	}
-	return map[string]string{
-		policy.RuleDefault: "the default", policy.RuleURI: "the form of the URI",
-		policy.RuleUpstreamAllow: "the upstream's allow list", policy.RuleUpstreamDeny: "the upstream's deny list",
-	}[rule]
-}
-
-// precedence says which effect wins.
-func precedence() string {
-	var names []string
-	for _, e := range policy.Effects() {
-		names = append(names, e.String())
-	}
-	names[0] = strings.ToUpper(names[0][:1]) + names[0][1:] + " wins"
-	return strings.Join(append(names, "the default."), ", then ")
 }

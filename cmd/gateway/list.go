@@ -74,7 +74,7 @@ type unavailable struct {
 }
 
 func (o *listOptions) run(cmd *cobra.Command, args []string) error {
-	cfg, source, who, err := o.read()
+	cfg, source, who, err := o.read(cmd)
 	if err != nil {
 		return err
 	}

@@ -94,12 +94,12 @@ func hostOf(text string) string {
 }
 
 // read returns the configuration, its file and the principal.
-func (o *visitOptions) read() (*config.Config, string, *call.Principal, error) {
+func (o *visitOptions) read(cmd *cobra.Command) (*config.Config, string, *call.Principal, error) {
 	cfg, source, err := o.config()
 	if err != nil {
 		return nil, "", nil, err
 	}
-	who, err := o.principal(cfg)
+	who, err := o.principal(cmd, cfg)
 	return cfg, source, who, err
 }
 
@@ -119,16 +119,27 @@ func keepUpstreamsOf(cfg *config.Config, public string) {
 }
 
 // principal is the principal of the view. A command that can read the configuration needs no
-// credentials: the flag describes the principal that they would yield.
-func (o *visitOptions) principal(cfg *config.Config) (*call.Principal, error) {
+// credentials: the flag describes the principal that they would yield. What does not fit the configuration is a
+// warning.
+func (o *visitOptions) principal(cmd *cobra.Command, cfg *config.Config) (*call.Principal, error) {
+	who, remarks, err := o.assumed(cfg)
+	errs := cmd.ErrOrStderr()
+	for _, remark := range remarks {
+		fmt.Fprintf(errs, "%s: %s\n", console.StyleOf(errs, lookupEnv).Warn("warning"), remark)
+	}
+	return who, err
+}
+
+// assumed is principal without the warnings, which it returns.
+func (o *visitOptions) assumed(cfg *config.Config) (who *call.Principal, remarks []string, err error) {
 	if o.as == "" {
-		return call.Anonymous, nil
+		return call.Anonymous, nil, nil
 	}
 	p, err := parsePrincipal(o.as)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return gateway.AssumedPrincipal(cfg, p), nil
+	return gateway.AssumedPrincipal(cfg, p)
 }
 
 // warnWithoutCredentials warns that the view is that of a client without credentials, although the gateway demands them.

@@ -133,3 +133,19 @@ func (r *certificateRule) principal(leaf *x509.Certificate) *call.Principal {
 	}
 	return nil
 }
+
+// mayGive reports whether the rule gives some certificate this subject.
+func (r *certificateRule) mayGive(subject string) bool {
+	if !isPrincipalText(subject) {
+		return false
+	}
+	if r.subject == nil {
+		return r.glob.MatchString(subject)
+	}
+	parts := make([]string, len(r.subject))
+	for i, p := range r.subject {
+		parts[i] = regexp.QuoteMeta(p)
+	}
+	form, err := regexp.Compile(`^` + strings.Join(parts, `.*`) + `$`)
+	return err == nil && form.MatchString(subject)
+}

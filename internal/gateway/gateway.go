@@ -234,7 +234,7 @@ func (g *Gateway) assemble() error {
 	g.control.announced = routes.Table
 	g.subscriptions = router.NewSubscriptions(g.router)
 	frontMetrics, authMetrics := frontend.NewMetrics(), auth.NewMetrics()
-	if g.auth, err = newAuthenticator(g.cfg, g.log, authMetrics); err != nil {
+	if g.auth, err = newAuthenticator(g.cfg, authMetrics); err != nil {
 		return err
 	}
 	g.front = frontend.New(g.frontendOptions(frontMetrics))

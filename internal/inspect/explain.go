@@ -2,9 +2,12 @@ package inspect
 
 import (
 	"fmt"
+	"math"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
 
@@ -21,26 +24,27 @@ type Question struct {
 type Explanation struct {
 	policy.Explanation
 	Upstream, Native string // of the item
+	// Down says why the upstream cannot be called now, "" if it can. The item is then the one
+	// of its last lists.
+	Down string
+	// Unlisted says that nothing is known of the lists of the upstream, which is Down: the
+	// decision is about the name alone.
+	Unlisted bool
 }
 
-// Explain explains how policy decides a call. It returns false if no upstream that is up
-// has the item, regardless of the caller.
+// Explain explains how policy decides a call. It returns false if no upstream has the item,
+// regardless of the caller. Upstreams of which nothing is known have no items.
 func (i *Inspector) Explain(q Question) (Explanation, bool) {
-	inForce := i.gateway.Policy()
-	everything := i.gateway.TableUnder(policy.MustNew(policy.Options{Default: policy.Allow}))
-	t, ok := everything.View(call.Anonymous, nil).Resolve(q.Kind, q.Public)
+	t, ok := i.everything().Resolve(q.Kind, q.Public)
 	if !ok {
 		return Explanation{}, false
 	}
+	inForce := i.gateway.Policy()
 	item := t.PolicyItem()
-	request := policy.Request{Method: t.Kind.Method()}
-	if t.Kind == call.Tool || t.Kind == call.Prompt {
-		if request.Open = q.Arguments == nil; !request.Open {
-			request.Params = wire.SetMember(wire.SetMember(wire.Raw(`{}`), "name", wire.String(q.Public)), "arguments", q.Arguments)
-		}
-	}
+	request := q.request(t.Kind)
 	caller := policy.Caller{Principal: q.Principal, Revision: q.Revision}
-	out := Explanation{inForce.Explain(caller, item, request), item.Upstream, item.Native}
+	out := Explanation{Explanation: inForce.Explain(caller, item, request), Upstream: item.Upstream, Native: item.Native, Down: i.down(item.Upstream)}
+	out.Unlisted = out.Down != "" && t.Entry == nil
 
 	// The view decides calls. It also knows of which listed resource a URI is the
 	// canonical spelling.
@@ -64,20 +68,103 @@ func (i *Inspector) Explain(q Question) (Explanation, bool) {
 	return out, true
 }
 
+// everything returns what a caller sees to whom everything is allowed.
+func (i *Inspector) everything() *catalog.View {
+	return i.gateway.TableUnder(policy.MustNew(policy.Options{Default: policy.Allow})).View(call.Anonymous, nil)
+}
+
+// down says why an upstream cannot be called now, "" if it can.
+func (i *Inspector) down(upstream string) string {
+	for _, u := range i.Upstreams() {
+		if u.Name == upstream && (u.State == connector.Down || u.State == connector.Connecting) {
+			return u.State.String() + ": " + u.Reason
+		}
+	}
+	return ""
+}
+
+// ExplainUnlisted explains how policy decides a call of an item that an upstream may have of
+// which nothing is known, because it is down and nothing of it is remembered. It returns false
+// if there is no such upstream. Rules that read the description of the item decide as if it
+// had none.
+func (i *Inspector) ExplainUnlisted(q Question) (Explanation, bool) {
+	all := i.everything()
+	for _, u := range all.UnavailableFor(q.Kind, q.Public) {
+		t, ok := all.ResolveUnavailable(q.Kind, q.Public, u.Upstream)
+		if !ok {
+			continue
+		}
+		item := policy.Item{Kind: t.Kind, Upstream: u.Upstream, Public: q.Public, Native: t.Native}
+		if t.Kind == call.Resource {
+			item = t.PolicyItem()
+		}
+		why := i.gateway.Policy().Explain(policy.Caller{Principal: q.Principal, Revision: q.Revision}, item, q.request(t.Kind))
+		return Explanation{Explanation: why, Upstream: u.Upstream, Native: t.Native, Down: i.down(u.Upstream), Unlisted: true}, true
+	}
+	return Explanation{}, false
+}
+
+// request returns the call of a question.
+func (q *Question) request(kind call.Kind) policy.Request {
+	r := policy.Request{Method: kind.Method()}
+	if kind == call.Tool || kind == call.Prompt {
+		if r.Open = q.Arguments == nil; !r.Open {
+			r.Params = wire.SetMember(wire.SetMember(wire.Raw(`{}`), "name", wire.String(q.Public)), "arguments", q.Arguments)
+		}
+	}
+	return r
+}
+
 // ExplanationReport is an Explanation with its question, for programs. Its JSON form is
 // public: members are added in later versions, never renamed or removed.
 type ExplanationReport struct {
-	Kind      string       `json:"kind"`
-	Item      string       `json:"item"` // the public name or URI
-	Upstream  string       `json:"upstream"`
-	Native    string       `json:"native"`
-	Subject   string       `json:"subject"`
-	Effect    string       `json:"effect"` // allow, deny or confirm
-	Rule      string       `json:"rule"`
-	File      string       `json:"file,omitempty"`
-	Line      int          `json:"line,omitempty"`
-	Challenge []string     `json:"challenge,omitempty"` // the caller lacks only one of these scopes
-	Steps     []StepReport `json:"steps"`
+	Kind      string   `json:"kind"`
+	Item      string   `json:"item"` // the public name or URI
+	Upstream  string   `json:"upstream"`
+	Native    string   `json:"native"`
+	Subject   string   `json:"subject"`
+	Effect    string   `json:"effect"` // allow, deny or confirm
+	Rule      string   `json:"rule"`
+	File      string   `json:"file,omitempty"`
+	Line      int      `json:"line,omitempty"`
+	Challenge []string `json:"challenge,omitempty"` // the caller lacks only one of these scopes
+	// Limits are the limits that count the call: all of rules that match, also of those that
+	// do not decide.
+	Limits   []LimitReport `json:"limits,omitempty"`
+	Down     string        `json:"down,omitempty"`     // why the upstream cannot be called now
+	Unlisted bool          `json:"unlisted,omitempty"` // the decision is about the name alone
+	Steps    []StepReport  `json:"steps"`
+}
+
+// LimitReport is a limit of a rule.
+type LimitReport struct {
+	Rule       string `json:"rule"`
+	Rate       string `json:"rate,omitempty"`  // as in 10/s, 100/m or 1000/h
+	Burst      int    `json:"burst,omitempty"` // calls at once
+	Concurrent int    `json:"concurrent,omitempty"`
+	Per        string `json:"per"` // principal, rule, upstream or tool
+}
+
+func reportLimit(l *policy.Limit) LimitReport {
+	r := LimitReport{Rule: l.Rule, Concurrent: l.Concurrent, Per: l.Per.String()}
+	if l.Rate > 0 {
+		r.Rate, r.Burst = rateText(l.Rate), l.Burst
+	}
+	return r
+}
+
+// rateText writes calls per second in the largest whole number of calls per second, minute or
+// hour.
+func rateText(perSecond float64) string {
+	for _, unit := range []struct {
+		name    string
+		seconds float64
+	}{{"s", 1}, {"m", 60}} {
+		if n := perSecond * unit.seconds; n > 0.5 && math.Abs(n-math.Round(n)) < 1e-6*n {
+			return fmt.Sprintf("%.0f/%s", n, unit.name)
+		}
+	}
+	return fmt.Sprintf("%.4g/h", perSecond*3600)
 }
 
 // StepReport is what one rule says about the call.
@@ -96,6 +183,10 @@ func (e *Explanation) Report(q *Question) *ExplanationReport {
 	r := &ExplanationReport{
 		Kind: q.Kind.String(), Item: q.Public, Upstream: e.Upstream, Native: e.Native, Subject: q.Principal.Subject,
 		Effect: d.Effect.String(), Rule: d.Rule, File: d.File, Line: d.Line, Challenge: d.Scopes,
+	}
+	r.Down, r.Unlisted = e.Down, e.Unlisted
+	for _, l := range d.Limits {
+		r.Limits = append(r.Limits, reportLimit(l))
 	}
 	for _, s := range e.Steps {
 		r.Steps = append(r.Steps, StepReport{s.Rule, s.File, s.Line, s.Effect.String(), s.Matches, s.Reason})

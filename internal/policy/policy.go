@@ -66,6 +66,9 @@ const (
 	PerTool // or prompt, or listed resource
 )
 
+// String returns the name of p in configurations.
+func (p Per) String() string { return [...]string{"principal", "rule", "upstream", "tool"}[p] }
+
 // Limit bounds the calls that a rule matches. The router enforces it.
 type Limit struct {
 	Rule       string

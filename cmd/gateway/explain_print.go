@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/console"
+	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/policy"
+)
+
+// explained is the output of explain --json. Later versions add members, and never rename or
+// remove one.
+type explained struct {
+	*inspect.ExplanationReport
+	Authentication *authentication `json:"authentication,omitempty"`
+}
+
+func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Explanation, about *authentication) error {
+	d, r := &e.Decision, e.Report(q)
+	if o.json {
+		if about != nil && !about.Accepted {
+			r.Effect, r.Rule, r.File, r.Line, r.Challenge, r.Limits = policy.Deny.String(), "", "", 0, nil, nil
+		}
+		return printJSON(out, explained{r, about})
+	}
+	s := console.StyleOf(out, lookupEnv)
+	if err := about.print(out, s); err != nil {
+		return err
+	}
+	may := s.Good("may use")
+	switch {
+	case d.Denied():
+		may = s.Bad("may not use")
+	case d.NeedsConfirmation():
+		may = s.Warn("may use, once the user has confirmed it,")
+	}
+	if d.Challenge {
+		may = s.Warn("needs one of the scopes " + strings.Join(d.Scopes, ", ") + " for")
+	}
+	some := ""
+	if q.Kind != call.Resource && q.Arguments == nil && d.Allowed() {
+		some = ", with some arguments at least"
+	}
+	fmt.Fprintf(out, "%s %s the %s %s (%s of %s)%s.\nIt is decided by %s. %s\n",
+		console.Line(r.Subject), may, r.Kind, console.Line(r.Item), console.Line(r.Native), r.Upstream, some, decidedBy(r.Rule, r.File, r.Line), precedence())
+	printDown(out, s, r)
+	fmt.Fprintln(out)
+	if err := printSteps(out, s, r); err != nil || len(r.Limits) == 0 {
+		return err
+	}
+	fmt.Fprint(out, "\nThese limits count the call:\n\n")
+	return printLimits(out, s, r)
+}
+
+// printDown says what the answer is worth while the upstream is down.
+func printDown(out io.Writer, s console.Style, r *inspect.ExplanationReport) {
+	switch {
+	case r.Down == "":
+	case r.Unlisted:
+		fmt.Fprintf(out, "%s: %s is %s\nNothing is known of its lists: the answer is for the name alone. Rules that read\ndescriptions may decide otherwise, and there may be no such item.\n",
+			s.Warn("warning"), r.Upstream, console.Line(r.Down))
+	default:
+		fmt.Fprintf(out, "%s: %s is %s\nThe answer is for the item as it was listed last.\n", s.Warn("warning"), r.Upstream, console.Line(r.Down))
+	}
+}
+
+func printSteps(out io.Writer, s console.Style, r *inspect.ExplanationReport) error {
+	var rows [][]string
+	for _, step := range r.Steps {
+		matches := s.Dim("no")
+		if step.Matches {
+			matches = "yes"
+		}
+		where := "-"
+		if step.File != "" {
+			where = fmt.Sprintf("%s:%d", step.File, step.Line)
+		}
+		rows = append(rows, []string{step.Rule, step.Effect, matches, where, console.Line(step.Reason)})
+	}
+	return console.Table(out, s, console.Columns(out), []string{"RULE", "EFFECT", "MATCHES", "WHERE", "WHY"}, rows)
+}
+
+func printLimits(out io.Writer, s console.Style, r *inspect.ExplanationReport) error {
+	var rows [][]string
+	number := func(n int) string {
+		if n == 0 {
+			return "-"
+		}
+		return strconv.Itoa(n)
+	}
+	for _, l := range r.Limits {
+		rate := l.Rate
+		if rate == "" {
+			rate = "-"
+		}
+		rows = append(rows, []string{l.Rule, rate, number(l.Burst), number(l.Concurrent), l.Per})
+	}
+	return console.Table(out, s, console.Columns(out), []string{"RULE", "RATE", "AT ONCE", "CONCURRENT", "COUNTED PER"}, rows)
+}
+
+// decidedBy names the rule or the default that decides.
+func decidedBy(rule, file string, line int) string {
+	if file != "" {
+		return fmt.Sprintf("the rule %s (%s:%d)", rule, file, line)
+	}
+	return map[string]string{
+		policy.RuleDefault: "the default", policy.RuleURI: "the form of the URI",
+		policy.RuleUpstreamAllow: "the upstream's allow list", policy.RuleUpstreamDeny: "the upstream's deny list",
+	}[rule]
+}
+
+// precedence says which effect wins.
+func precedence() string {
+	var names []string
+	for _, e := range policy.Effects() {
+		names = append(names, e.String())
+	}
+	names[0] = strings.ToUpper(names[0][:1]) + names[0][1:] + " wins"
+	return strings.Join(append(names, "the default."), ", then ")
+}
