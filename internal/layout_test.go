@@ -54,6 +54,7 @@ var mayImport = map[string]struct {
 	"hostimport":  {[]string{"config", "configfile"}, "other programs' files become a gateway.yaml, and nothing else comes of them"},
 	"instance":    {nil, "a socket is found without regard to what is asked through it"},
 	"hostconfig":  {nil, "the file of a host is edited without regard to who asks"},
+	"landing":     {[]string{"hostconfig"}, "the page shows what belongs into the files of hosts, and nothing of the gateway but its URL"},
 	"origin":      {nil, "the sender of a request is judged by its headers and address alone"},
 	"fairshare":   {nil, "a budget does not depend on what it counts"},
 	"latest":      {[]string{"wire", "call"}, "the latest credentials of a principal depend neither on how they were proved nor on what they are for"},

@@ -115,7 +115,7 @@ func newRoot() *cobra.Command {
 // checkFlags refuses empty values of flags, for example from a shell variable that is not set, and
 // negative durations. The verb would do something else than the user expects.
 func checkFlags(cmd *cobra.Command, _ []string) error {
-	for _, name := range []string{"config", "url", "listen", "admin-listen", "output", "args", "kind", "id", "http", "name", "file", "principal", "issuer", "token"} {
+	for _, name := range []string{"config", "url", "listen", "admin-listen", "log-level", "output", "args", "kind", "id", "http", "name", "file", "principal", "issuer", "token"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return usageError{fmt.Errorf("--%s is empty: give it a value, or remove it", name)}
 		}
@@ -169,11 +169,13 @@ func newStdio() *cobra.Command {
 		Short: "Serve the program that started this one, on standard input and output",
 		Long: "stdio serves one client on standard input and output, for hosts that can only\n" +
 			"start commands. It ends when its input ends, and listens on no address: the keys\n" +
-			"listen and admin have no effect. The log goes to standard error.",
+			"listen and admin have no effect. The log goes to standard error, and has warnings\n" +
+			"alone unless --log-level or telemetry.log.level says otherwise.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return opts.runStdio(cmd) },
 	}
 	opts.configFlag(cmd)
+	opts.logFlag(cmd)
 	return cmd
 }
 

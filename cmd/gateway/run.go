@@ -1,15 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -24,12 +25,36 @@ import (
 // runOptions are the flags of `gateway run` and `gateway stdio`.
 type runOptions struct {
 	file, listen, adminListen string
+	logLevel                  string // "" for the configured one
 }
 
 func (o *runOptions) flags(cmd *cobra.Command) {
 	o.configFlag(cmd)
 	cmd.Flags().StringVar(&o.listen, "listen", "", "`ADDRESS` to serve MCP on, in place of the configured one")
 	cmd.Flags().StringVar(&o.adminListen, "admin-listen", "", "`ADDRESS` of health and metrics, in place of the configured one")
+	o.logFlag(cmd)
+}
+
+// logLevels are the values of --log-level.
+var logLevels = []string{string(config.LogDebug), string(config.LogInfo), string(config.LogWarn), string(config.LogError)}
+
+func (o *runOptions) logFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.logLevel, "log-level", "", "log from `LEVEL` on: "+strings.Join(logLevels, ", "))
+	complete(cmd, "log-level", func() []string { return logLevels })
+}
+
+// levelOf returns the lowest level that is logged.
+func (o *runOptions) levelOf(configured config.LogLevel, stdio bool) (string, error) {
+	switch level := cmp.Or(o.logLevel, string(configured)); {
+	case o.logLevel != "" && !slices.Contains(logLevels, o.logLevel):
+		return "", usageError{fmt.Errorf("--log-level %s: must be one of %s", o.logLevel, strings.Join(logLevels, ", "))}
+	case level != string(config.LevelAuto):
+		return level, nil
+	case stdio: // hosts show the log to their users
+		return string(config.LogWarn), nil
+	default:
+		return string(config.LogInfo), nil
+	}
 }
 
 func (o *runOptions) configFlag(cmd *cobra.Command) {
@@ -77,8 +102,12 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 		progress = newStarting(console.NewScreen(out, console.IsTerminal(out)))
 		progress.lines, progress.style = true, console.StyleOf(out, lookupEnv)
 	}
+	level, err := o.levelOf(cfg.Telemetry.Log.Level, stdio)
+	if err != nil {
+		return err
+	}
 	stderr, _ := cmd.ErrOrStderr().(*os.File)
-	logging := telemetry.LogOptions{Level: string(cfg.Telemetry.Log.Level), Format: string(cfg.Telemetry.Log.Format), Out: stderr}
+	logging := telemetry.LogOptions{Level: level, Format: string(cfg.Telemetry.Log.Format), Out: stderr}
 	together := progress != nil && console.IsTerminal(stderr) && console.IsTerminal(out)
 	if together {
 		logging.Through = progress.screen.To(stderr)
@@ -176,38 +205,4 @@ func (o *runOptions) moved(g *gateway.Gateway, source string) string {
 		}
 	}
 	return out
-}
-
-// greet tells a person how to use the gateway that has just started, after the text of moved.
-func greet(out io.Writer, g *gateway.Gateway, source, moved string) {
-	url := g.URL()
-	if source == "" {
-		fmt.Fprintf(out, "No gateway.yaml found: serving the built-in demo upstreams (%s).\n", g.UpstreamNames())
-	} else {
-		fmt.Fprintf(out, "Serving %s (%s).\n", source, g.UpstreamNames())
-	}
-	fmt.Fprint(out, moved)
-	// A host without a key requests a token from the issuer by itself; a shell does not.
-	keys := slices.Contains(g.AuthModes(), config.AuthKey)
-	var headers, header, where string
-	if keys {
-		headers = `, "headers": {"Authorization": "Bearer KEY"}`
-	}
-	if keys || slices.Contains(g.AuthModes(), config.AuthJWT) {
-		header, where = " -H 'Authorization: Bearer KEY'", ", with a key or a token for KEY"
-	}
-	fmt.Fprintf(out, `
-  MCP endpoint   %s
-  admin          %s   (/healthz /readyz /metrics)
-
-Paste into your host's configuration (mcp.json, …; Claude Desktop and others that take commands
-only start gateway stdio instead):
-
-  {"mcpServers": {"gateway": {"type": "http", "url": "%s"%s}}}
-
-Or try it from a shell%s:
-
-  curl -s %s%s -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
-
-`, url, g.AdminURL(), url, headers, where, url, header)
 }

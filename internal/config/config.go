@@ -147,8 +147,11 @@ func (a *Audit) check(m *mapping) {
 // LogLevel is the lowest level that is logged.
 type LogLevel string
 
-// The levels of telemetry.log.level.
+// The levels of telemetry.log.level. LevelAuto is LogWarn for gateway stdio, whose host shows
+// its log to users, and LogInfo otherwise.
 const (
+	LevelAuto LogLevel = "auto"
+
 	LogDebug LogLevel = "debug"
 	LogInfo  LogLevel = "info"
 	LogWarn  LogLevel = "warn"
@@ -168,7 +171,7 @@ const (
 
 // Log is the log on stderr.
 type Log struct {
-	Level  LogLevel  `yaml:"level" default:"info" enum:"debug|info|warn|error" doc:"lowest level that is logged"`
+	Level  LogLevel  `yaml:"level" default:"auto" enum:"auto|debug|info|warn|error" doc:"lowest level that is logged; auto is warn for gateway stdio, else info"`
 	Format LogFormat `yaml:"format" default:"auto" enum:"auto|console|json" doc:"format of a line; auto is console on a terminal, else json"`
 }
 

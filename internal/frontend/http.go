@@ -31,15 +31,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// AdmitPage reports whether a page for browsers may be served: Host and Origin are those of
+// requests that ServeHTTP serves. If not, it answers the request.
+func (s *Server) AdmitPage(w http.ResponseWriter, r *http.Request) bool {
+	if reason := s.settings.Load().Refusal(r); reason != "" {
+		s.refuse(w, r, &refusal{status: http.StatusForbidden, reason: reason}, origins(r)...)
+		return false
+	}
+	return true
+}
+
 // admit returns the sender of a request. If it returns nil, the request was answered:
 // it was refused, or it was a preflight request.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 	w.Header()["X-Content-Type-Options"] = noSniffing
-	set := s.settings.Load()
-	if reason := set.Refusal(r); reason != "" {
-		s.refuse(w, r, &refusal{status: http.StatusForbidden, reason: reason}, origins(r)...)
+	if !s.AdmitPage(w, r) {
 		return nil
 	}
+	set := s.settings.Load()
 	if r.Method == http.MethodOptions {
 		set.preflight(w, r)
 		return nil

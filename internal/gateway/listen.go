@@ -21,6 +21,14 @@ func (g *Gateway) URL() string {
 	return scheme + localAddress(g.mcp.Addr()) + pathMCP
 }
 
+// PublicURL returns the URL at which clients reach MCP: below public_url if that is set.
+func (g *Gateway) PublicURL() string {
+	if g.cfg.PublicURL != "" {
+		return g.cfg.PublicURL + pathMCP
+	}
+	return g.URL()
+}
+
 // AdminAddr returns the address of health and metrics.
 func (g *Gateway) AdminAddr() string { return g.admin.Addr().String() }
 

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"path"
@@ -11,11 +10,7 @@ import (
 // notFound answers a request to an unknown path. The answer has the URL that was probably
 // meant.
 func (g *Gateway) notFound(w http.ResponseWriter, r *http.Request) {
-	scheme := "http://"
-	if r.TLS != nil || r.URL.Scheme == "https" {
-		scheme = "https://"
-	}
-	base := cmp.Or(g.cfg.PublicURL, scheme+r.Host)
+	base := g.baseURL(r)
 	text := fmt.Sprintf("MCP is served at %s%s, and for clients that only speak HTTP+SSE at %s%s", base, pathMCP, base, pathSSE)
 	switch clean := path.Clean("/" + r.URL.Path); {
 	case clean == pathMCP:

@@ -15,6 +15,7 @@ import (
 
 	"mcpgateway/internal/admin"
 	"mcpgateway/internal/http1server"
+	"mcpgateway/internal/landing"
 	"mcpgateway/internal/oauthmeta"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/requestid"
@@ -72,7 +73,7 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 func (g *Gateway) routes() http.Handler {
 	others := g.otherRoutes()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == pathMCP && r.URL.RawPath == "" {
+		if r.URL.Path == pathMCP && r.URL.RawPath == "" && (r.Method == http.MethodPost || !landing.IsFor(r)) {
 			g.front.ServeHTTP(w, r)
 			return
 		}
@@ -82,7 +83,15 @@ func (g *Gateway) routes() http.Handler {
 
 func (g *Gateway) otherRoutes() http.Handler {
 	r := chi.NewRouter()
-	r.Handle(pathMCP, g.front)
+	page := limitBodyTime(http.HandlerFunc(g.servePage))
+	r.Handle(pathMCP, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if landing.IsFor(r) {
+			page.ServeHTTP(w, r)
+			return
+		}
+		g.front.ServeHTTP(w, r)
+	}))
+	r.Handle("/", limitBodyTime(http.HandlerFunc(g.serveRoot)))
 	r.Handle(pathSSE, http.HandlerFunc(g.front.ServeSSE))
 	r.Handle(pathSSE+"/message", http.HandlerFunc(g.front.ServeSSE))
 	if g.auth != nil {

@@ -1,0 +1,101 @@
+package landing
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html/template"
+	"net/http"
+	"strings"
+
+	"mcpgateway/internal/hostconfig"
+)
+
+// entryName is the name of the gateway in the files of hosts.
+const entryName = "gateway"
+
+//go:embed page.html
+var pageText string
+
+//go:embed style.css
+var style string
+
+var page = template.Must(template.New("page").Parse(pageText))
+
+// policy allows the style of the page by its digest, and nothing else.
+var policy = func() string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}()
+
+// IsFor reports whether a request comes from a browser that opens a page, and not from an
+// MCP client: clients name event streams in Accept, or a session.
+func IsFor(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || len(r.Header["Mcp-Session-Id"]) > 0 {
+		return false
+	}
+	accept := strings.ToLower(strings.Join(r.Header["Accept"], ","))
+	return strings.Contains(accept, "text/html") && !strings.Contains(accept, "text/event-stream")
+}
+
+// host is a host on the page.
+type host struct{ Title, File, Look, Snippet string }
+
+// Page serves the page about a gateway at this URL. The caller has checked the Host of the
+// request if the URL is made of it. authenticated says that clients need credentials.
+func Page(w http.ResponseWriter, r *http.Request, url string, authenticated bool) {
+	var b bytes.Buffer
+	hosts, others := hostsFor(url)
+	err := page.Execute(&b, map[string]any{
+		"Style": template.CSS(style), "URL": url, "Authenticated": authenticated, "Hosts": hosts, "CommandsOnly": strings.Join(others, ", "),
+	})
+	if err != nil { // only a mistake in the template can cause it
+		http.Error(w, "the page cannot be made", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	h.Add("Vary", "Accept")
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(b.Bytes()) // the browser may have disconnected
+	}
+}
+
+// hostsFor returns the hosts that take a URL, with what belongs into their files, and the
+// titles of the others.
+func hostsFor(url string) (hosts []host, others []string) {
+	for _, h := range hostconfig.Hosts() {
+		if !h.TakesURL() {
+			others = append(others, h.Title)
+			continue
+		}
+		text, err := h.Snippet(entryName, hostconfig.Entry{URL: url})
+		if err != nil {
+			continue // a URL that the host's language cannot hold
+		}
+		hosts = append(hosts, host{Title: h.Title, File: fileOf(h), Look: h.Look, Snippet: strings.TrimSpace(string(text))})
+	}
+	return hosts, others
+}
+
+// fileOf returns the usual place of a host's file in the home folder, "" if it depends on the
+// system.
+func fileOf(h hostconfig.Host) string {
+	place := ""
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		m := hostconfig.Machine{OS: system, Home: "~", Env: func(string) string { return "" }}
+		file, err := h.File(m)
+		if err != nil || place != "" && file != place {
+			return ""
+		}
+		place = file
+	}
+	return place
+}
