@@ -55,6 +55,7 @@ func BenchmarkParse(b *testing.B) {
 		{"text/50KiB", textResultOf(50 << 10), ParseUpstream},
 		{"plain/1MiB", plainResultOf("The quick brown fox. "), ParseUpstream},
 		{"unicode/1MiB", plainResultOf("Größe und Länge: 漢字。"), ParseUpstream},
+		{"escapes/1MiB", plainResultOf(`\"\\\n\t\u00e9`), ParseUpstream},
 		{"list/50KiB", listResultOf(50 << 10), ParseUpstream},
 	} {
 		b.Run(bc.name, func(b *testing.B) {

@@ -206,6 +206,10 @@ func special(x uint64) uint64 {
 	return (((x ^ each02) - each21) | ((x ^ each5c) - each01)) &^ x & each80
 }
 
+// fewClean is after how many words without anything special a string counts as plain text,
+// of which four words are looked at together.
+const fewClean = 4
+
 // endOfString returns the index after the string whose text begins at i, or -1 if the
 // string is not valid.
 func endOfString(b []byte, i int) int {
@@ -220,15 +224,26 @@ func endOfString(b []byte, i int) int {
 			}
 			high |= w0 | w1 | w2 | w3
 		}
-		for ; i+8 <= len(b); i += 8 {
+		clean := 0
+		for i+8 <= len(b) && clean < fewClean {
 			w := binary.LittleEndian.Uint64(b[i:])
-			if found := special(w); found != 0 {
-				n := bits.TrailingZeros64(found)
-				high |= w & (1<<n - 1)
-				i += n / 8
+			found := special(w)
+			if found == 0 {
+				high |= w
+				i += 8
+				clean++
+				continue
+			}
+			n := bits.TrailingZeros64(found)
+			high |= w & (1<<n - 1)
+			if i += n / 8; i+1 >= len(b) || b[i] != '\\' || !shortEscape[b[i+1]] {
 				break
 			}
-			high |= w
+			i += 2 // source code has an escape in every second word
+			clean = 0
+		}
+		if clean == fewClean {
+			continue
 		}
 		for i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\' {
 			high |= uint64(b[i])
@@ -249,23 +264,25 @@ func endOfString(b []byte, i int) int {
 	}
 }
 
+// shortEscape has the characters after a backslash that are an escape with it.
+var shortEscape = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
+
+// hexDigit has the digits of \u escapes.
+var hexDigit = func() (t [256]bool) {
+	for _, c := range []byte("0123456789abcdefABCDEF") {
+		t[c] = true
+	}
+	return t
+}()
+
 // endOfEscape returns the index after the escape at i, or -1 if there is no valid one.
 func endOfEscape(b []byte, i int) int {
-	if i+1 >= len(b) || b[i] != '\\' {
+	switch {
+	case i+1 >= len(b) || b[i] != '\\':
 		return -1
-	}
-	switch b[i+1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+	case shortEscape[b[i+1]]:
 		return i + 2
-	case 'u':
-		if i+6 > len(b) {
-			return -1
-		}
-		for _, c := range b[i+2 : i+6] {
-			if !(c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f') {
-				return -1
-			}
-		}
+	case b[i+1] == 'u' && i+6 <= len(b) && hexDigit[b[i+2]] && hexDigit[b[i+3]] && hexDigit[b[i+4]] && hexDigit[b[i+5]]:
 		return i + 6
 	}
 	return -1
