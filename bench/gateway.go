@@ -149,9 +149,9 @@ func (s *stage) startGateway(ctx context.Context, config *gatewayConfig) (*gatew
 	return g, nil
 }
 
-// greeting matches the gateway's first output: the URLs of its MCP endpoint and
-// of its admin address.
-var greeting = regexp.MustCompile(`(?m)^  MCP endpoint +(https?://\S+)\n  admin +(http://\S+)`)
+// greeting matches the first line of the gateway's log, or the text that older ones print: the
+// URLs of its MCP endpoint and of its admin address.
+var greeting = regexp.MustCompile(`(?m)(?:^  MCP endpoint +|"msg":"the gateway starts".*"url":")(https?://[^\s"]+)(?:\n  admin +|","admin":")(http://[^\s"]+)`)
 
 // awaitReady waits until the gateway has printed its URLs and its readiness
 // address answers 200.

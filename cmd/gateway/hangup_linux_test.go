@@ -107,7 +107,7 @@ func TestHangup(t *testing.T) {
 			}
 		}
 	}
-	wait("MCP endpoint")
+	wait("the gateway starts")
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}

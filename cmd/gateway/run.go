@@ -66,9 +66,11 @@ func (o *runOptions) configFlag(cmd *cobra.Command) {
 // immediately.
 func (o *runOptions) run(cmd *cobra.Command) error {
 	return o.serve(cmd, false, func(ctx context.Context, g *gateway.Gateway, source string, progress *starting) error {
-		greet(progress.screen, g, source, o.moved(g, source))
-		progress.begin(g.Upstreams())
-		defer progress.screen.Status("")
+		if progress != nil {
+			greet(progress.screen, g, source, o.moved(g, source))
+			progress.begin(g.Upstreams())
+			defer progress.screen.Status("")
+		}
 		return g.Run(ctx)
 	})
 }
@@ -84,7 +86,8 @@ func (o *runOptions) runStdio(cmd *cobra.Command) error {
 }
 
 // serve runs a gateway with the configuration until the first signal, for one client on a pipe, or with a
-// progress that shows the start of the upstreams.
+// progress that shows the start of the upstreams. If the log is JSON, nothing else is written to standard output
+// and standard error, and progress is nil; only a terminal that does not get the log shows the progress.
 func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	run func(ctx context.Context, g *gateway.Gateway, source string, progress *starting) error,
 ) error {
@@ -97,17 +100,20 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	if cfg.Telemetry.Audit.File == config.AuditStdout {
 		out = cmd.ErrOrStderr()
 	}
-	var progress *starting
-	if !stdio {
-		progress = newStarting(console.NewScreen(out, console.IsTerminal(out)))
-		progress.lines, progress.style = true, console.StyleOf(out, lookupEnv)
-	}
 	level, err := o.levelOf(cfg.Telemetry.Log.Level, stdio)
 	if err != nil {
 		return err
 	}
 	stderr, _ := cmd.ErrOrStderr().(*os.File)
-	logging := telemetry.LogOptions{Level: level, Format: string(cfg.Telemetry.Log.Format), Out: stderr}
+	logging := telemetry.LogOptions{
+		Level: level, Format: string(cfg.Telemetry.Log.Format), Out: stderr,
+		Colour: console.StyleOf(cmd.ErrOrStderr(), lookupEnv).Colour,
+	}
+	var progress *starting
+	if !stdio && (!logging.JSON() || cfg.Telemetry.Log.Format == config.LogAuto && console.IsTerminal(out)) {
+		progress = newStarting(console.NewScreen(out, console.IsTerminal(out)))
+		progress.lines, progress.style = true, console.StyleOf(out, lookupEnv)
+	}
 	together := progress != nil && console.IsTerminal(stderr) && console.IsTerminal(out)
 	if together {
 		logging.Through = progress.screen.To(stderr)
@@ -120,12 +126,14 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 		log = log.WithOptions(zap.WrapCore(progress.quieten))
 	}
 	defer flush()
+	// The first line says what starts, also where New and the configuration have warnings.
+	held, release := telemetry.Hold(log)
 	for _, w := range cfg.Warnings {
-		log.Warn(w.String())
+		held.Warn(w.String())
 	}
 
 	opts := gateway.Options{
-		Config: cfg, Demo: source.File == "", Source: source, Version: version(), Logger: log, Stdio: stdio,
+		Config: cfg, Demo: source.File == "", Source: source, Version: version(), Logger: held, Stdio: stdio,
 		// Users of the demo have not chosen the ports.
 		StateDirs: stateDirs(cfg),
 		AnyPort:   source.File == "" && o.listen == "", AnyAdminPort: source.File == "" && o.adminListen == "",
@@ -135,8 +143,16 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	}
 	g, err := gateway.New(opts)
 	if err != nil {
-		return err
+		release()
+		return failed(log, logging.JSON(), err)
 	}
+	logStart(log, g, opts)
+	if progress == nil && !stdio {
+		for line := range strings.Lines(o.moved(g, source.File)) {
+			log.Info("another program uses a usual address", zap.String("says", strings.TrimSpace(line)))
+		}
+	}
+	release()
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// After the first signal, the next one has its default effect.
@@ -145,10 +161,42 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 		defer onHangup(g, stop)()
 	}
 	if err := run(ctx, g, source.File, progress); err != nil {
-		log.Error("gateway failed", zap.Error(err))
-		return err
+		return failed(log, logging.JSON(), err)
 	}
 	return nil
+}
+
+// logStart writes the first line: what starts, with which file, and where it serves.
+func logStart(log *zap.Logger, g *gateway.Gateway, o gateway.Options) {
+	fields := []zap.Field{zap.String("version", o.Version)}
+	if o.Source.File == "" {
+		fields = append(fields, zap.Bool("demo", true))
+	} else {
+		fields = append(fields, zap.String("config", absolute(o.Source.File)))
+	}
+	if o.Stdio {
+		fields = append(fields, zap.Bool("stdio", true))
+	} else {
+		fields = append(fields, zap.String("url", g.URL()), zap.String("admin", g.AdminURL()))
+	}
+	log.Info("the gateway starts", fields...)
+}
+
+// absolute returns the absolute form of a path, if there is one.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// failed reports the error of a gateway once: in the log if that is JSON, else as other verbs do.
+func failed(log *zap.Logger, inLog bool, err error) error {
+	if !inLog {
+		return err
+	}
+	log.Error("gateway failed", zap.Error(err))
+	return errReported
 }
 
 // load returns the configuration and its file. Without a file the gateway serves the demo upstreams.

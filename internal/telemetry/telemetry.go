@@ -30,9 +30,31 @@ type LogOptions struct {
 	Level  string // debug, info, warn, error
 	Format string // console, json, or auto: console when Out is a terminal
 	Out    *os.File
+	// Colour colors the level in the console format.
+	Colour bool
 	// Through, if set, receives the lines instead of Out. Use it if something else writes
 	// to the same terminal.
 	Through io.Writer
+}
+
+// JSON reports whether lines are JSON objects.
+func (o *LogOptions) JSON() bool {
+	return o.Format != "console" && (o.Format != "auto" || !isTerminal(o.Out))
+}
+
+// timeForm is the form of times in lines for programs, the same as in the audit.
+const timeForm = "2006-01-02T15:04:05.000Z07:00"
+
+// encodeTime encodes a time in UTC, so that the times of several machines can be compared.
+func encodeTime(t time.Time, enc zapcore.PrimitiveArrayEncoder) {
+	t = t.UTC()
+	if e, ok := enc.(interface {
+		AppendTimeLayout(t time.Time, layout string)
+	}); ok {
+		e.AppendTimeLayout(t, timeForm)
+		return
+	}
+	enc.AppendString(t.Format(timeForm))
 }
 
 // flushInterval bounds how long a log line is buffered. Lines are buffered because one
@@ -47,15 +69,18 @@ func NewLogger(o LogOptions) (*zap.Logger, func(), error) {
 		return nil, nil, fmt.Errorf("log level %q: want debug, info, warn or error", o.Level)
 	}
 	var enc zapcore.Encoder
-	if o.Format == "console" || o.Format == "auto" && isTerminal(o.Out) {
+	if !o.JSON() {
 		cfg := zap.NewDevelopmentEncoderConfig()
 		cfg.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
 		cfg.EncodeLevel = zapcore.CapitalLevelEncoder
+		if o.Colour {
+			cfg.EncodeLevel = zapcore.CapitalColorLevelEncoder
+		}
 		cfg.EncodeDuration = zapcore.StringDurationEncoder
-		enc = zapcore.NewConsoleEncoder(cfg)
+		enc = newConsoleEncoder(cfg)
 	} else {
 		cfg := zap.NewProductionEncoderConfig()
-		cfg.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+		cfg.TimeKey, cfg.EncodeTime = "time", encodeTime
 		cfg.EncodeDuration = zapcore.StringDurationEncoder // a bare number has no unit
 		enc = zapcore.NewJSONEncoder(cfg)
 	}

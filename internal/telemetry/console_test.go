@@ -1,0 +1,87 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// logged returns what a logger with these options writes.
+func logged(t *testing.T, o LogOptions, write func(*zap.Logger)) string {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	o.Out, o.Level = f, "info"
+	log, stop, err := NewLogger(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(log)
+	stop()
+	text, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// An entry of the console is one line without empty fields.
+func TestConsoleLines(t *testing.T) {
+	hostile := func(log *zap.Logger) {
+		log.Warn("several\nlines\x1b[31m", zap.String("none", ""), zap.Strings("nobody", nil), zap.String("who", "a\r\nb\u202ec\u009b2J"), zap.Int("zero", 0))
+		log.Info("alone", zap.String("none", ""))
+	}
+	got := logged(t, LogOptions{Format: "console"}, hostile)
+	lines := strings.SplitAfter(got, "\n")
+	if len(lines) != 3 || !strings.HasSuffix(lines[0], "\tWARN\tseveral lines[31m\t{\"who\": \"a bc2J\", \"zero\": 0}\n") || !strings.HasSuffix(lines[1], "\tINFO\talone\n") {
+		t.Errorf("got %q", got)
+	}
+	colored := logged(t, LogOptions{Format: "console", Colour: true}, hostile)
+	if strings.Count(colored, "\x1b[") != 4 || !strings.Contains(colored, "\x1b[33mWARN\x1b[0m") {
+		t.Errorf("got %q", colored)
+	}
+}
+
+// Lines for programs have the time in UTC with milliseconds.
+func TestTimeOfLines(t *testing.T) {
+	var line struct{ Time, TS string }
+	if err := json.Unmarshal([]byte(logged(t, LogOptions{Format: "json"}, func(log *zap.Logger) { log.Info("x") })), &line); err != nil {
+		t.Fatal(err)
+	}
+	at, err := time.Parse("2006-01-02T15:04:05.000Z", line.Time)
+	if err != nil || time.Since(at) > time.Hour || line.TS != "" {
+		t.Errorf("time %q, %v", line.Time, err)
+	}
+}
+
+// Held lines follow those of the logger itself, and later lines come at once.
+func TestHold(t *testing.T) {
+	got := logged(t, LogOptions{Format: "json"}, func(log *zap.Logger) {
+		held, release := Hold(log)
+		named := held.With(zap.String("by", "it"))
+		named.Warn("second")
+		held.Debug("never")
+		log.Info("first")
+		release()
+		named.Info("third")
+	})
+	var order []string
+	for line := range strings.Lines(got) {
+		var l struct{ Msg, By string }
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		order = append(order, l.Msg+l.By)
+	}
+	if strings.Join(order, " ") != "first secondit thirdit" {
+		t.Errorf("the lines are %q", order)
+	}
+}
