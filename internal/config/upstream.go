@@ -95,6 +95,7 @@ type Upstream struct {
 	ValidateInput bool        `yaml:"validate_input" default:"false" doc:"whether to validate arguments against the tool's inputSchema before a call is sent"`
 	Sanitize      []string    `yaml:"sanitize" enum:"ansi|control|invisible" doc:"kinds of characters that are removed from text for models"`
 	Pin           bool        `yaml:"pin" default:"false" doc:"whether to hide tools whose definition has changed, until gateway pin accepts it"`
+	PinDefaults   bool        `yaml:"pin_defaults" default:"true" doc:"whether default values in schemas belong to the definition that pin remembers"`
 }
 
 // Connection is what makes the connection to an upstream. A reload that changes one of these keys opens a

@@ -44,6 +44,7 @@ type upstreamEntry struct {
 	health   connector.HealthSettings
 	unset    []config.UnsetVariable // why it cannot be connected to
 	pins     *pins.Store            // the accepted tools, nil if the upstream is not pinned
+	bare     bool                   // tools are pinned without default values
 
 	// conn is the connection that the configuration asks for.
 	conn *connection
@@ -176,7 +177,7 @@ func (g *Gateway) newEntries(cfg *config.Config) (entries []*upstreamEntry, err 
 		if optionsErr != nil {
 			return nil, optionsErr
 		}
-		e := &upstreamEntry{name: u.Name, required: u.Required, filter: filterOf(u), rules: rulesOf(u), options: o, lifetime: lifetimeOf(u), health: healthOf(u), unset: u.Unset}
+		e := &upstreamEntry{name: u.Name, required: u.Required, filter: filterOf(u), rules: rulesOf(u), options: o, lifetime: lifetimeOf(u), health: healthOf(u), unset: u.Unset, bare: !u.PinDefaults}
 		if u.Pin {
 			if accepted == nil {
 				if accepted, optionsErr = pins.Open(g.state.Path(), g.log); optionsErr != nil {
@@ -184,6 +185,9 @@ func (g *Gateway) newEntries(cfg *config.Config) (entries []*upstreamEntry, err 
 				}
 			}
 			e.pins = accepted
+			if e.bare {
+				accepted.IgnoreDefaults(u.Name)
+			}
 			g.metrics.held.WithLabelValues(u.Name) // counted from 0, see newMetrics
 		}
 		add(e, u.EffectivePrefix())

@@ -73,6 +73,9 @@ func (p *InProcess) Pin(name string, dryRun bool) (pins.Change, error) {
 	if err != nil {
 		return pins.Change{}, err
 	}
+	if e.bare {
+		accepted.IgnoreDefaults(name)
+	}
 	return accepted.Accept(name, s.Catalog.Tools, dryRun)
 }
 

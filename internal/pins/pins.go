@@ -27,11 +27,23 @@ type Store struct {
 	content content
 	info    os.FileInfo // of the file that content was read from, nil if there was none
 	digests map[string]digestedTools
+	bare    map[string]bool    // the upstreams whose tools are pinned without default values
+	started map[[2]string]bool // upstream and tool whose definition at this start was noted
 }
 
 // content is what the file contains.
 type content struct {
 	Upstreams map[string]map[string]string `json:"upstreams"` // by name: digests by tool
+	// History says more about the tools, by upstream and tool. Files of older versions lack it.
+	History map[string]map[string]*history `json:"history,omitempty"`
+}
+
+// historyOf returns what is known of a tool, which may be empty.
+func (c *content) historyOf(upstream, tool string) *history {
+	if h := c.History[upstream][tool]; h != nil {
+		return h
+	}
+	return &history{}
 }
 
 // digestedTools caches the digests of a list, so that not every table computes them.
@@ -50,11 +62,21 @@ func Open(dir string, log *zap.Logger) (*Store, error) {
 	if dir == "" {
 		return nil, errors.New("pin: accepted tools are kept in state_dir, and there is no such folder that can be written; set state_dir")
 	}
-	s := &Store{file: filepath.Join(dir, "pins.json"), log: log, digests: map[string]digestedTools{}}
+	s := &Store{file: filepath.Join(dir, "pins.json"), log: log, digests: map[string]digestedTools{}, bare: map[string]bool{}, started: map[[2]string]bool{}}
 	if err := s.read(); err != nil {
 		return nil, fmt.Errorf("pin: %w; repair the file, or remove it to accept the tools that are listed at the next start", err)
 	}
 	return s, nil
+}
+
+// IgnoreDefaults has the tools of an upstream pinned without the default values of their
+// schemas, which some servers make anew at each start. A definition that was accepted with
+// them stays accepted.
+func (s *Store) IgnoreDefaults(upstream string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bare[upstream] = true
+	delete(s.digests, upstream)
 }
 
 // read reads the file if it has changed. The caller holds mu.
@@ -103,17 +125,70 @@ func (s *Store) Held(upstream string, tools []wire.Raw, fresh bool) []string {
 	if !known {
 		return s.acceptFirst(upstream, tools, digests, fresh, unread)
 	}
+	if fresh && unread == nil {
+		s.noteStarts(upstream, tools, digests)
+	}
 	reasons := make([]string, len(tools))
 	for i, raw := range tools {
 		before, ok := accepted[keyOf(raw, digests[i])]
 		switch {
 		case !ok:
 			reasons[i] = fmt.Sprintf("it is new since the tools were pinned (%s); gateway pin accepts it", short(digests[i]))
-		case before != digests[i]:
-			reasons[i] = fmt.Sprintf("its definition has changed since it was pinned (%s, was %s); gateway pin accepts it", short(digests[i]), short(before))
+		case before != digests[i] && !s.acceptedWhole(upstream, before, raw):
+			reasons[i] = s.changed(upstream, raw, digests[i], before)
 		}
 	}
 	return reasons
+}
+
+// acceptedWhole reports whether a tool that is pinned without default values was accepted
+// with them, and is the same. The caller holds mu.
+func (s *Store) acceptedWhole(upstream, before string, tool wire.Raw) bool {
+	return s.bare[upstream] && before == digestOf(tool, false)
+}
+
+// changed says why a tool whose definition has changed is held. The caller holds mu.
+func (s *Store) changed(upstream string, tool wire.Raw, now, before string) string {
+	h := s.content.historyOf(upstream, keyOf(tool, now))
+	if !h.alwaysDiffers() {
+		return fmt.Sprintf("its definition has changed since it was pinned (%s, was %s); gateway pin accepts it", short(now), short(before))
+	}
+	what, onlyDefaults := h.difference(tool)
+	switch {
+	case onlyDefaults:
+		return fmt.Sprintf("its definition differs at every start: %s; set pin_defaults: false for the upstream, and gateway pin accepts it for good", what)
+	case what != "":
+		return fmt.Sprintf("its definition differs at every start: %s; gateway pin accepts it until the next start, so set pin: false or have the server list the same each time", what)
+	}
+	return "its definition differs at every start; gateway pin accepts it until the next start, so set pin: false or have the server list the same each time"
+}
+
+// noteStarts notes the definitions at this start. The caller holds mu.
+func (s *Store) noteStarts(upstream string, tools []wire.Raw, digests []string) {
+	var next content // a copy, once something is to be noted
+	changed := false
+	for i, raw := range tools {
+		key := keyOf(raw, digests[i])
+		at := [2]string{upstream, key}
+		before, known := s.content.Upstreams[upstream][key]
+		if !known || s.started[at] {
+			continue
+		}
+		s.started[at] = true
+		if before == digests[i] && len(s.content.historyOf(upstream, key).Starts) == 0 || s.acceptedWhole(upstream, before, raw) {
+			continue
+		}
+		if next.Upstreams == nil {
+			next = s.content.copy()
+		}
+		changed = next.historyFor(upstream, key).noteStart(before, digests[i]) || changed
+	}
+	if !changed {
+		return
+	}
+	if err := s.save(next); err != nil {
+		s.log.Debug("how often pinned tools differ cannot be noted", zap.Error(err))
+	}
 }
 
 // acceptFirst accepts the first list of an upstream, and returns the same as Held. unread
@@ -185,21 +260,58 @@ func (s *Store) Accept(upstream string, tools []wire.Raw, dryRun bool) (Change, 
 
 // write replaces the accepted tools of an upstream. The caller holds mu.
 func (s *Store) write(upstream string, tools []wire.Raw, digests []string) error {
-	next := content{Upstreams: map[string]map[string]string{}}
-	for other, accepted := range s.content.Upstreams {
-		next.Upstreams[other] = accepted
-	}
+	next := s.content.copy()
 	accepted := make(map[string]string, len(tools))
+	before := s.content.Upstreams[upstream]
+	histories := make(map[string]*history, len(tools))
 	for i, raw := range tools {
-		if key := keyOf(raw, digests[i]); accepted[key] == "" { // of tools with the same name the first counts
-			accepted[key] = digests[i]
+		key := keyOf(raw, digests[i])
+		if accepted[key] != "" { // of tools with the same name the first counts
+			continue
 		}
+		accepted[key] = digests[i]
+		h := next.historyFor(upstream, key)
+		if h.Members = membersOf(raw); before[key] != "" {
+			h.noteStart(before[key], digests[i])
+		}
+		histories[key] = h
 	}
-	next.Upstreams[upstream] = accepted
+	next.Upstreams[upstream], next.History[upstream] = accepted, histories
+	return s.save(next)
+}
+
+// save writes the file. The caller holds mu.
+func (s *Store) save(next content) error {
 	if err := statedir.WriteFile(s.file, next); err != nil {
 		return err
 	}
 	return s.read()
+}
+
+// copy returns a copy whose upstreams and histories may be changed.
+func (c *content) copy() content {
+	next := content{Upstreams: map[string]map[string]string{}, History: map[string]map[string]*history{}}
+	for name, accepted := range c.Upstreams {
+		next.Upstreams[name] = accepted
+	}
+	for name, tools := range c.History {
+		next.History[name] = make(map[string]*history, len(tools))
+		for tool, h := range tools {
+			next.History[name][tool] = &history{h.Members, slices.Clone(h.Starts)}
+		}
+	}
+	return next
+}
+
+// historyFor returns the history of a tool, to be changed.
+func (c *content) historyFor(upstream, tool string) *history {
+	if c.History[upstream] == nil {
+		c.History[upstream] = make(map[string]*history)
+	}
+	if c.History[upstream][tool] == nil {
+		c.History[upstream][tool] = &history{}
+	}
+	return c.History[upstream][tool]
 }
 
 // digestsOf returns the digest of each definition. The caller holds mu.
@@ -210,24 +322,29 @@ func (s *Store) digestsOf(upstream string, tools []wire.Raw) []string {
 	}
 	digests := make([]string, len(tools))
 	for i, raw := range tools {
-		digests[i] = digestOf(raw)
+		digests[i] = digestOf(raw, s.bare[upstream])
 	}
 	s.digests[upstream] = digestedTools{tools, digests}
 	return digests
 }
 
 // digestOf is the digest of a tool's definition. A member that occurs twice counts twice:
-// clients differ in which one they read.
-func digestOf(tool wire.Raw) string {
+// clients differ in which one they read. bare leaves out the default values of schemas.
+func digestOf(tool wire.Raw, bare bool) string {
 	definition := []byte{'{'}
 	for m := range wire.ValueOf(tool).Members() {
-		if !slices.Contains(pinnedMembers, m.Key.Str()) {
+		name := m.Key.Str()
+		if !slices.Contains(pinnedMembers, name) {
 			continue
+		}
+		value := m.Value.Raw()
+		if bare && slices.Contains(schemas, name) {
+			value = withoutDefaults(m.Value)
 		}
 		if len(definition) > 1 {
 			definition = append(definition, ',')
 		}
-		definition = append(append(append(definition, m.Key.Raw()...), ':'), m.Value.Raw()...)
+		definition = append(append(append(definition, m.Key.Raw()...), ':'), value...)
 	}
 	return string(wire.AppendDigest(nil, append(definition, '}')))
 }

@@ -49,10 +49,7 @@ func heldNow(p *Store, fresh bool, tools ...string) string {
 const pinnedTool = `{"name":"read","title":"T","description":"D","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"_meta":{"n":1}}`
 
 func TestPinsOfOneTool(t *testing.T) {
-	dir := t.TempDir()
-	if got := heldNow(storeIn(t, dir), true, pinnedTool); got != "shown" {
-		t.Fatalf("on first use: %s", got)
-	}
+	dir := ""
 	for _, tt := range []struct{ name, from, to, want string }{
 		{"the same", ``, ``, "shown"},
 		{"other spelling", `"D"`, `"\u0044"`, "shown"},
@@ -68,6 +65,10 @@ func TestPinsOfOneTool(t *testing.T) {
 		{"a second description", `"_meta"`, `"description":"evil","_meta"`, "changed"},
 		{"a description under an escape", `"description":"D"`, `"descr\u0069ption":"evil"`, "changed"},
 	} {
+		dir = t.TempDir()
+		if got := heldNow(storeIn(t, dir), true, pinnedTool); got != "shown" {
+			t.Fatalf("on first use: %s", got)
+		}
 		// Another process, with the same file.
 		if got := heldNow(storeIn(t, dir), true, strings.ReplaceAll(pinnedTool, tt.from, tt.to)); tt.from != "" && got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
