@@ -271,16 +271,18 @@ func reasonOf(lists *FailedLists) string {
 }
 
 // plan decides which lists to gather next without a notification, and when, after some
-// kinds were gathered. Failed lists come soon. Lists without notifications of changes
-// come when they are stale, at most every RefreshMin, and up to a fifth later, so that
-// not all upstreams are asked at the same time.
+// kinds were gathered. Failed lists come soon, or when the server wants. Lists without
+// notifications of changes come when they are stale, at most every RefreshMin, and up to a
+// fifth later, so that not all upstreams are asked at the same time.
 func (t *catalogRefresher) plan(gathered kinds) {
 	var broken, stale kinds
+	var later time.Duration // that the server asks for
 	wait := maxTTL
 	for k := range numKinds {
 		switch {
 		case t.failed[k] != nil:
 			broken |= only(k)
+			later = max(later, retryAfter(t.failed[k]))
 		case t.listed.has(k) && !t.told.has(k):
 			stale |= only(k)
 			wait = min(wait, t.ttl[k])
@@ -289,7 +291,7 @@ func (t *catalogRefresher) plan(gathered kinds) {
 	switch {
 	case broken != 0:
 		t.due = broken
-		t.when = time.Now().Add(min(firstRetry<<min(t.retries, 10), t.c.o.Limits.RefreshMin))
+		t.when = time.Now().Add(max(later, min(firstRetry<<min(t.retries, 10), t.c.o.Limits.RefreshMin)))
 		t.retries++
 	case gathered&t.due != 0 || t.due == 0 || t.retries > 0:
 		wait = max(wait, t.c.o.Limits.RefreshMin)

@@ -149,7 +149,7 @@ func (c *Connector) Run(ctx context.Context) error {
 			continue
 		}
 		c.down(err, failed)
-		if !c.rest(ctx, pause.Next(time.Now())) {
+		if !c.rest(ctx, pause.Next(time.Now()), retryAfter(err)) {
 			return nil
 		}
 	}
@@ -271,6 +271,12 @@ func (c *Connector) set(conn protocol.Conn) {
 	})
 }
 
+// retryAfter returns how long to leave a server alone that has failed with err: as long as
+// it asks for, and protocol.MaxPause at most.
+func retryAfter(err error) time.Duration {
+	return min(protocol.RetryAfterOf(err), protocol.MaxPause)
+}
+
 // down publishes that there is no conversation. If an attempt failed, the calls that
 // waited for it fail.
 func (c *Connector) down(why error, attempted bool) {
@@ -290,6 +296,9 @@ func (c *Connector) down(why error, attempted bool) {
 			}
 			s.attempts++
 		}
+		if later := retryAfter(why); later > 0 {
+			s.retryAt = time.Now().Add(later)
+		}
 		shot := &s.snapshot
 		shot.Settled, shot.Reason, shot.Advice, shot.Lost = true, reason, advice, !attempted && shot.Up()
 		if shot.State != Down {
@@ -299,9 +308,11 @@ func (c *Connector) down(why error, attempted bool) {
 }
 
 // rest waits between two attempts. It ends early when a call wants an attempt, but not
-// before protocol.AttemptGap has passed since the last one began. It returns false if ctx ends.
-func (c *Connector) rest(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
+// before protocol.AttemptGap has passed since the last one began, and never before later
+// has passed. It returns false if ctx ends.
+func (c *Connector) rest(ctx context.Context, pause, later time.Duration) bool {
+	asked := time.Now().Add(later)
+	timer := time.NewTimer(max(pause, later))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -310,7 +321,7 @@ func (c *Connector) rest(ctx context.Context, pause time.Duration) bool {
 		return false
 	case <-c.signals.attempt:
 	}
-	timer.Reset(time.Until(c.began.Add(protocol.AttemptGap)))
+	timer.Reset(max(time.Until(c.began.Add(protocol.AttemptGap)), time.Until(asked)))
 	select {
 	case <-timer.C:
 		return true

@@ -186,7 +186,8 @@ func (c *Connector) Await(ctx context.Context) (protocol.Conn, error) {
 
 // await returns the conversation, unless it is past, which the caller knows to have
 // ended. If there is none it asks for an attempt and waits for the outcome, at most
-// StartupWait. The caller has begun a use.
+// StartupWait. While the server asks for a pause it fails at once. The caller has begun a
+// use.
 func (c *Connector) await(ctx context.Context, past protocol.Conn) (protocol.Conn, error) {
 	if found := c.current(); found != nil && found != past {
 		return found, nil
@@ -195,8 +196,11 @@ func (c *Connector) await(ctx context.Context, past protocol.Conn) (protocol.Con
 	var changed chan struct{}
 	var ended bool
 	var attempts int
+	var retryAt time.Time
 	look := func() {
-		c.view(func(s *state) { found, changed, ended, attempts = s.conn, c.changed, s.ended, s.attempts })
+		c.view(func(s *state) {
+			found, changed, ended, attempts, retryAt = s.conn, c.changed, s.ended, s.attempts, s.retryAt
+		})
 	}
 	look()
 	timer := time.NewTimer(c.o.Limits.StartupWait)
@@ -207,7 +211,7 @@ func (c *Connector) await(ctx context.Context, past protocol.Conn) (protocol.Con
 			return nil, &protocol.CallError{Reason: ReasonEnded, NotSent: true}
 		case found != nil && found != past:
 			return found, nil
-		case attempts > since:
+		case attempts > since, time.Now().Before(retryAt):
 			return nil, c.unavailable(protocol.ReasonConnectionLost)
 		}
 		protocol.Poke(c.signals.attempt)

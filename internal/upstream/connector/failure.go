@@ -38,11 +38,13 @@ func (c *Connector) Failure(reason string, since time.Time, retryable bool, late
 }
 
 // unavailable is the error of a call that found no conversation. It says why there is
-// none.
+// none, and when the server may be asked again if it has said so.
 func (c *Connector) unavailable(otherwise string) *protocol.CallError {
+	var retryAt time.Time
+	c.view(func(s *state) { retryAt = s.retryAt })
 	reason := c.Snapshot().Reason
 	if reason == "" {
 		reason = otherwise
 	}
-	return &protocol.CallError{Reason: reason, NotSent: true}
+	return &protocol.CallError{Reason: reason, NotSent: true, RetryAfter: max(time.Until(retryAt), 0)}
 }

@@ -1,6 +1,8 @@
 package connector
 
 import (
+	"time"
+
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -11,6 +13,7 @@ type state struct {
 	conn     protocol.Conn // nil while there is no conversation
 	attempts int           // that have ended
 	ended    bool          // Run has returned
+	retryAt  time.Time     // the server asks for no attempt before; zero if it does not
 	snapshot Snapshot
 
 	changedLists   kinds           // the server says that these have changed

@@ -10,9 +10,9 @@ const (
 	// long as the one before.
 	firstPause = 250 * time.Millisecond
 	// earlyCap bounds the pauses in the first minute: most servers that end are
-	// restarted soon. lateCap bounds them later.
+	// restarted soon. MaxPause bounds them later, and those that a server asks for.
 	earlyCap = 5 * time.Second
-	lateCap  = 30 * time.Second
+	MaxPause = 30 * time.Second
 	early    = time.Minute
 	// AttemptGap is the least time between the starts of two attempts.
 	AttemptGap = 250 * time.Millisecond
@@ -38,7 +38,7 @@ func (b *Backoff) Next(now time.Time) time.Duration {
 	}
 	limit := earlyCap
 	if now.Sub(b.since) >= early {
-		limit = lateCap
+		limit = MaxPause
 	}
 	pause := min(firstPause<<min(b.failures, 10), limit)
 	b.failures++
