@@ -301,11 +301,14 @@ func TestLimitsOfNode(t *testing.T) {
 		_, err := c.Call(t.Context(), "tools/call", `{"name":"greedy__`+tool+`","arguments":{}}`)
 		return err
 	}
-	for tool, logged := range map[string]string{"fill": "raise limits.memory", "open": "too many files were open, and limits.files allows 64"} {
-		if err := call(tool); err == nil {
-			t.Errorf("%s: the call is answered", tool)
+	for tool, want := range map[string]struct{ reason, logged string }{
+		"fill": {"and limits.memory allows 192 MiB", "raise limits.memory"},
+		"open": {"the connection to the server was lost", "too many files were open, and limits.files allows 64"},
+	} {
+		if err := call(tool); err == nil || !strings.Contains(err.Error(), want.reason) {
+			t.Errorf("%s: the call ends with %v, want an error that says %q", tool, err, want.reason)
 		}
-		polltest.Until(t, "the log explains the end", func() bool { return strings.Contains(g.Process.Output(), logged) })
+		polltest.Until(t, "the log explains the end", func() bool { return strings.Contains(g.Process.Output(), want.logged) })
 		if err := call("echo"); err != nil {
 			t.Errorf("after %s: %v", tool, err)
 		}

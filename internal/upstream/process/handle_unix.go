@@ -21,7 +21,7 @@ type handle struct {
 
 	limit    int64         // of memory
 	used     int64         // of memory if that was more than the limit; set before reported is closed
-	reported chan struct{} // closed at the end of the report; nil before the start
+	reported chan struct{} // closed when used is known; nil before the start
 }
 
 // prepare makes the pipes. They belong to p until the program was started.
@@ -54,8 +54,9 @@ func (h *handle) started(ctx context.Context, _ *os.Process) error {
 	go func() {
 		defer close(h.reported)
 		defer h.report.Close()
-		text, _ := io.ReadAll(io.LimitReader(h.report, maxLine))
-		h.used, _ = strconv.ParseInt(string(text), 10, 64)
+		text := make([]byte, maxLine)
+		n, _ := h.report.Read(text) // one write, before the program is ended; nothing if the supervisor ends
+		h.used, _ = strconv.ParseInt(string(text[:n]), 10, 64)
 	}()
 	return nil
 }

@@ -23,6 +23,8 @@ const (
 	killGrace = 2 * time.Second
 	// drainGrace is how long it may take to read the output of a program that ended.
 	drainGrace = time.Second
+	// reportGrace is how long the supervisor may take to end after the program.
+	reportGrace = time.Second
 )
 
 // Config describes a program.
@@ -51,14 +53,15 @@ type Process struct {
 	Stdin  *os.File // the writing end
 	Stdout *os.File // the reading end
 
-	cmd    *exec.Cmd
-	stderr *os.File
-	handle handle
-	log    Log
-	errors *stderrReader // of stderr; it may be read when logged is closed
-	logged chan struct{} // closed when stderr was read to its end
-	ended  chan struct{} // closed when the process that was started has ended
-	err    error         // of the process, set before ended is closed
+	cmd     *exec.Cmd
+	stderr  *os.File
+	handle  handle
+	limited bool // Limits.Memory is set
+	log     Log
+	errors  *stderrReader // of stderr; it may be read when logged is closed
+	logged  chan struct{} // closed when stderr was read to its end
+	ended   chan struct{} // closed when the process that was started has ended
+	err     error         // of the process, set before ended is closed
 }
 
 // StartError says why a program could not be started.
@@ -113,7 +116,7 @@ func start(ctx context.Context, c Config, log Log) (*Process, error) {
 			return nil, fmt.Errorf("there is no directory %q to start it in", c.Dir)
 		}
 	}
-	p := &Process{log: log, errors: newStderrReader(log), logged: make(chan struct{}), ended: make(chan struct{})}
+	p := &Process{limited: c.Limits.Memory > 0, log: log, errors: newStderrReader(log), logged: make(chan struct{}), ended: make(chan struct{})}
 	var pipes pipes
 	defer pipes.closeTheirs()
 	stdin := pipes.to(&p.Stdin)
@@ -177,6 +180,26 @@ func (p *Process) Stop() error {
 			zap.String("used", mebibytes(m.Used)), zap.String("limit", mebibytes(m.Limit)))
 	}
 	return end
+}
+
+// OutOfMemory returns why the program was ended if it used too much memory, else nil. Call
+// it when Stdout has ended. It waits a moment for the supervisor if there is a limit.
+func (p *Process) OutOfMemory() error {
+	if !p.limited {
+		return nil
+	}
+	known := make(chan *MemoryError, 1)
+	go func() { known <- p.handle.memoryError() }() // ends with the supervisor
+	timer := time.NewTimer(reportGrace)
+	defer timer.Stop()
+	select {
+	case e := <-known:
+		if e != nil {
+			return e
+		}
+	case <-timer.C: // the program has closed Stdout and runs on
+	}
+	return nil
 }
 
 func (p *Process) endsWithin(d time.Duration) bool {

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -192,7 +193,8 @@ func (t *PendingCalls) waitingFor(task string) *call.Call {
 	return found.Call
 }
 
-// Close ends all calls with an error, and prevents new ones. cause is for the log.
+// Close ends all calls with an error, and prevents new ones. cause is for the log, and for
+// clients if it is an *EndError.
 func (t *PendingCalls) Close(cause error) {
 	t.mu.Lock()
 	if t.closedBy == nil {
@@ -201,17 +203,28 @@ func (t *PendingCalls) Close(cause error) {
 	open := t.open
 	t.open = make(map[wire.ID]*PendingCall)
 	t.mu.Unlock()
+	reason := ReasonConnectionLost
+	if end, known := errors.AsType[*EndError](cause); known {
+		reason = end.Error()
+	}
 	for _, f := range open {
 		if f.Answer == nil {
 			continue // its caller gets the error of its own connection
 		}
-		f.Answer <- answer{Err: &CallError{Reason: ReasonConnectionLost, NotSent: f.NotSent.Load(), ConnectionLost: true, ConversationClosed: true, Cause: cause}}
+		f.Answer <- answer{Err: &CallError{Reason: reason, NotSent: f.NotSent.Load(), ConnectionLost: true, ConversationClosed: true, Cause: cause}}
 	}
 }
 
 // ReasonConnectionLost is the reason of calls that were pending when the conversation
 // ended.
 const ReasonConnectionLost = "the connection to the server was lost"
+
+// EndError ends a conversation for a reason that clients may know.
+type EndError struct{ Why error }
+
+func (e *EndError) Error() string { return "the server was ended: " + e.Why.Error() }
+
+func (e *EndError) Unwrap() error { return e.Why }
 
 // AwaitsAnswer reports whether a call is pending that the server should answer. A
 // subscription has its answer when it ends.

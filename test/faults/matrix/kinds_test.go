@@ -126,6 +126,11 @@ func cellsOf(transport, moment string) []cell {
 	return out
 }
 
+// asksForPause reports whether the server says when it may be asked again: the gateway does not connect to it before.
+func asksForPause(kind string) bool {
+	return slices.Contains([]string{status429, status429in7, clockRetry}, kind)
+}
+
 // breaksConnections reports whether the fault is one of connections, and not of answers.
 func breaksConnections(kind string) bool {
 	return slices.Contains([]string{refuses, dns, untrusted, expired}, kind)

@@ -147,6 +147,9 @@ func (r *run) failedStart(t *testing.T, ctx context.Context, c cell) outcome {
 	})
 	answer, err := work(ctx, r.client, s.Name, "first", false)
 	o.call = outcomeOf(answer, err, s.Name, "first")
+	if asksForPause(c.kind) && c.moment == atConnect {
+		o.call = retryAfter.ReplaceAllString(o.call, " after the pause")
+	}
 	return o
 }
 
@@ -162,7 +165,13 @@ func (r *run) failedCall(t *testing.T, ctx context.Context, c cell) outcome {
 		return outcome{call: r.untilRefused(t, ctx, s, text)}
 	}
 	answer, err := work(ctx, r.client, s.Name, text, c.moment == atStream)
-	if c.moment == atIdle && waitedForOld(answer) {
+	switch {
+	case c.moment == atIdle && asksForPause(c.kind):
+		polltest.UntilNil(t, "the pause is over", func() error {
+			answer, err = work(ctx, r.client, s.Name, text, false)
+			return checkAnswer(answer, err, text)
+		})
+	case c.moment == atIdle && waitedForOld(answer):
 		answer, err = work(ctx, r.client, s.Name, text, false)
 	}
 	if events := len(answer.Before); c.moment == atStream && events != 2 {
@@ -191,7 +200,7 @@ func (r *run) untilRefused(t *testing.T, ctx context.Context, s *server, text st
 
 // retryAfter and failedCalls are the parts of an outcome that depend on time: a call may fail while the gateway waits for a ping.
 var (
-	retryAfter  = regexp.MustCompile(` after [1-5] s`)
+	retryAfter  = regexp.MustCompile(` after [1-7] s`)
 	failedCalls = regexp.MustCompile(`[0-9]+ failed calls`)
 )
 

@@ -159,8 +159,11 @@ func startRow(outcome string) string {
 		return "the answer"
 	}
 	list, call, _ := strings.Cut(strings.TrimPrefix(outcome, "list: "), "; call: ")
-	if strings.HasSuffix(call, ", retryable: "+list) {
+	switch {
+	case strings.HasSuffix(call, ", retryable: "+list):
 		return quoteReason(list)
+	case strings.HasSuffix(call, ", retryable after the pause: "+list):
+		return quoteReason(list) + ", calls with `retryAfter`"
 	}
 	return quoteReason(list) + ", the call " + callRow(call)
 }

@@ -28,6 +28,9 @@ type Link struct {
 	// error says how it ended, for a process a *process.ExitError. Out must be read
 	// meanwhile; after Stop it has ended. Stop is called once.
 	Stop func() error
+	// Ended returns why the server ended, if clients may know that, else nil. It is called
+	// when Out has ended, and may wait a moment; nil: that is never known.
+	Ended func() error
 }
 
 // Opener starts or connects a server. ctx bounds the start only.
@@ -291,11 +294,21 @@ func (l *Conn) read() error {
 		case errors.Is(err, wire.ErrLineTooLong):
 			return &diagnose.LineTooLongError{Limit: bound}
 		case errors.Is(err, io.EOF):
-			return errors.New("the server closed its output")
+			return l.outputEnded()
 		default:
 			return fmt.Errorf("the server's output cannot be read: %w", err)
 		}
 	}
+}
+
+// outputEnded returns why the output of the server has ended.
+func (l *Conn) outputEnded() error {
+	if l.link.Ended != nil {
+		if why := l.link.Ended(); why != nil {
+			return &protocol.EndError{Why: why}
+		}
+	}
+	return errors.New("the server closed its output")
 }
 
 // take handles one line: a message, or a batch in revisions that have batches.
