@@ -19,6 +19,9 @@ import (
 
 // importOptions are the flags of `gateway import`.
 type importOptions struct {
+	runOptions // only the file is used
+	merge      bool
+
 	out   string
 	env   string
 	force bool
@@ -27,22 +30,28 @@ type importOptions struct {
 func newImport() *cobra.Command {
 	var o importOptions
 	cmd := &cobra.Command{
-		Use:   "import FILE…",
+		Use:   "import [FILE…]",
 		Short: "Make a gateway.yaml of hosts' configurations",
 		Long: "import reads the configurations of hosts (Claude Desktop, Claude Code, Cursor,\n" +
-			"VS Code, Windsurf, Zed, Gemini CLI, Codex, opencode, Continue, any mcp.json) and\n" +
-			"prints a gateway.yaml with all their servers. Every value of env and headers\n" +
-			"becomes ${NAME}, and so does a secret in an argument or URL that is recognized by\n" +
-			"the name of its flag or by its prefix. Everything else is copied: look through the\n" +
-			"file before you share it. --env writes the values that were moved to a file.\n" +
+			"VS Code, Windsurf, Zed, Gemini CLI, Codex, Goose, opencode, Continue, any mcp.json)\n" +
+			"and prints a gateway.yaml with all their servers. Without FILE it reads the hosts'\n" +
+			"files on this machine and in this folder. With --merge it adds the servers to the\n" +
+			"gateway.yaml that run would use, and keeps everything else in that file.\n\n" +
+			"Every value of env and headers becomes ${NAME}, and so does a secret in an\n" +
+			"argument or URL that is recognized by the name of its flag or by its prefix.\n" +
+			"Everything else is copied: look through the file before you share it. --env writes\n" +
+			"the values that were moved to a file, and --merge adds them to the env_file.\n" +
 			"Standard error lists the variables to set and what was changed or left out.",
-		Example: "  gateway import ~/.claude.json .vscode/mcp.json -o gateway.yaml --env gateway.env",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageError{errors.New("import needs the file of a host, such as ~/.claude.json or .vscode/mcp.json")}
-			}
-			if o.out != "" && o.env != "" && filepath.Clean(o.out) == filepath.Clean(o.env) {
+		Example: "  gateway import -o gateway.yaml --env gateway.env\n  gateway import --merge\n" +
+			"  gateway import ~/.claude.json .vscode/mcp.json -o gateway.yaml --env gateway.env",
+		Args: func(*cobra.Command, []string) error {
+			switch {
+			case o.out != "" && o.env != "" && filepath.Clean(o.out) == filepath.Clean(o.env):
 				return usageError{errors.New("-o and --env name the same file; give --env a file of its own")}
+			case o.merge && (o.out != "" || o.env != "" || o.force):
+				return usageError{errors.New("--merge writes the gateway.yaml that run would use and its env_file: remove -o, --env and --force, and name another gateway.yaml with -c")}
+			case !o.merge && o.file != "":
+				return usageError{errors.New("-c is for --merge; name the file to write with -o")}
 			}
 			return nil
 		},
@@ -50,20 +59,30 @@ func newImport() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&o.out, "output", "o", "", "`FILE` to write, instead of standard output")
 	cmd.Flags().StringVar(&o.env, "env", "", "`FILE` for the values that were moved, to load in a shell")
+	cmd.Flags().BoolVar(&o.merge, "merge", false, "add the servers to an existing gateway.yaml")
+	o.configFlag(cmd)
 	cmd.Flags().BoolVar(&o.force, "force", false, "replace files that exist")
 	return cmd
 }
 
 func (o *importOptions) run(cmd *cobra.Command, args []string) error {
-	var files []hostimport.File
-	for _, name := range args {
-		f, err := hostFile(name)
+	files, err := o.files(cmd.ErrOrStderr(), args)
+	if err != nil {
+		return err
+	}
+	if o.merge {
+		e, err := o.edit()
 		if err != nil {
 			return err
 		}
-		files = append(files, f)
+		_, err = e.merge(cmd, files)
+		return err
 	}
-	im, err := hostimport.Import(files...)
+	opts := hostimport.Options{Program: programName()}
+	if o.out != "" && o.env != "" {
+		opts.EnvFile = relativeTo(filepath.Dir(o.out), o.env)
+	}
+	im, err := opts.Import(files...)
 	if err != nil {
 		return err
 	}
@@ -88,6 +107,39 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	o.tell(cmd.ErrOrStderr(), im)
 	return nil
+}
+
+// files reads the files of the arguments, or of the hosts of this machine.
+func (o *importOptions) files(stderr io.Writer, args []string) ([]hostimport.File, error) {
+	if len(args) == 0 {
+		files := readHostFiles(stderr)
+		if len(files) == 0 {
+			return nil, errors.New("no host on this machine has servers; name the file of a host, such as ~/.claude.json or .vscode/mcp.json")
+		}
+		return files, nil
+	}
+	var files []hostimport.File
+	for _, name := range args {
+		f, err := hostFile(name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// relativeTo is a path for a configuration in a folder.
+func relativeTo(folder, name string) string {
+	from, err := filepath.Abs(folder)
+	to, err2 := filepath.Abs(name)
+	if err == nil && err2 == nil {
+		if rel, err := filepath.Rel(from, to); err == nil && !strings.HasPrefix(rel, "..") {
+			return rel
+		}
+		return to
+	}
+	return name
 }
 
 // hostFile reads a file, and determines its folder.
@@ -145,7 +197,11 @@ func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 	}
 	unset := im.Variables
 	if o.env != "" {
-		fmt.Fprintf(stderr, "\n%s has the values that were moved; load them with: set -a; . %s; set +a\n", o.env, shellPath(o.env))
+		if o.out != "" {
+			fmt.Fprintf(stderr, "\n%s has the values that were moved, and %s names it as env_file.\n", o.env, o.out)
+		} else {
+			fmt.Fprintf(stderr, "\n%s has the values that were moved; load them with: set -a; . %s; set +a\n", o.env, shellPath(o.env))
+		}
 		unset = slices.DeleteFunc(slices.Clone(unset), func(v hostimport.Variable) bool { return v.Moved })
 	}
 	if len(unset) > 0 {
@@ -163,10 +219,15 @@ func shellPath(name string) string {
 	if !strings.ContainsRune(name, '/') {
 		name = "./" + name
 	}
-	if strings.ContainsAny(name, " '\"$") {
-		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	return shellWord(name)
+}
+
+// shellWord quotes a word for a shell if that is necessary.
+func shellWord(word string) string {
+	if strings.ContainsAny(word, " '\"$") {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
-	return name
+	return word
 }
 
 // variableSource describes the value of a variable and its place in the file of the host.

@@ -15,7 +15,11 @@ import (
 
 // check makes the checks that need the whole file, and completes the Config.
 func (doc *document) check(m *mapping) {
-	if !m.intended["upstreams"] && m.given["upstreams"].IsEmpty() {
+	empty := !m.intended["upstreams"] && m.given["upstreams"].IsEmpty()
+	switch {
+	case empty && m.given["upstreams"].Name == "upstreams":
+		m.warnf("upstreams", "no upstreams yet; add one, such as with gateway add")
+	case empty:
 		what := "no upstreams; add one"
 		if len(bytes.TrimSpace(m.d.data)) == 0 {
 			what = "the file is empty; write an upstream"
@@ -40,7 +44,7 @@ func (doc *document) check(m *mapping) {
 		doc.Config.Upstreams = append(doc.Config.Upstreams, doc.Upstreams[i].Upstream)
 	}
 	enabled := func(u Upstream) bool { return !u.Disabled }
-	if !slices.ContainsFunc(doc.Config.Upstreams, enabled) {
+	if len(doc.Config.Upstreams) > 0 && !slices.ContainsFunc(doc.Config.Upstreams, enabled) {
 		m.warnf("upstreams", "every upstream is disabled")
 	}
 }

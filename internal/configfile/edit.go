@@ -50,7 +50,7 @@ func (e *Edit) Has(section, key string) bool {
 }
 
 // Set puts an entry at the end of a section, which is a key of the file with a mapping, or in the place of an entry with
-// the same key. A section that does not exist begins at the end of the file. An entry in braces, {…}, gets in front of
+// the same key. The head comment of the value gets above the key. A section that does not exist begins at the end of the file. An entry in braces, {…}, gets in front of
 // the others.
 func (e *Edit) Set(section, key string, value *yaml.Node) *Error {
 	text, root := e.text, e.root
@@ -63,7 +63,9 @@ func (e *Edit) Set(section, key string, value *yaml.Node) *Error {
 
 func (e *Edit) set(section, key string, value *yaml.Node) *Error {
 	s := e.section(section)
-	entry := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, value}}
+	name := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key, HeadComment: value.HeadComment}
+	entry := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{name, value}}
+	value.HeadComment = ""
 	switch at := s.index(key); {
 	case s.value == nil:
 		text := e.indented(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: section}, entry}}, 0, 2)
@@ -97,7 +99,11 @@ func (e *Edit) set(section, key string, value *yaml.Node) *Error {
 			text = e.eol() + text
 		}
 	}
-	if err := e.apply(s, -1, entry, e.atLine(e.contentEnd(last, to-1, s.key.Column-1)+1), text); err != nil {
+	end := e.contentEnd(last, to-1, s.key.Column-1)
+	if _, is := e.comment(end); is && len(s.value.Content) == 0 {
+		text = e.eol() + text // the comment is about the section
+	}
+	if err := e.apply(s, -1, entry, e.atLine(end+1), text); err != nil {
 		return e.apply(s, -1, entry, e.atLine(to), text) // the text ends with lines of a block scalar
 	}
 	return nil

@@ -97,8 +97,8 @@ func TestEditKeepsEverythingElse(t *testing.T) {
 		text, _, _ := strings.Cut(string(data), "\n--- ") // what a golden has beside the file
 		for name, text := range map[string]string{file: text, file + " with CRLF": strings.ReplaceAll(text, "\n", "\r\n")} {
 			e, bad := NewEdit("gateway.yaml", []byte(text))
-			if bad != nil || e.section("upstreams").value == nil {
-				continue // JSON
+			if bad != nil || e.section("upstreams").value == nil || strings.Contains(text, "upstreams: {}") {
+				continue // JSON, or braces that go
 			}
 			if bad := e.Set("upstreams", "new", entryOf(t, "")); bad != nil {
 				t.Errorf("%s: %v", name, bad)

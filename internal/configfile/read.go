@@ -40,17 +40,20 @@ func Read(path string) ([]byte, error) {
 
 // Parse parses the content of a file. The extension of its name selects the language: .json and .jsonc
 // JSON with comments and trailing commas, .toml TOML, any other YAML or such JSON.
-func Parse(name string, data []byte) (*yaml.Node, *Error) {
-	root, err := parse(name, data)
+func Parse(name string, data []byte) (*yaml.Node, *Error) { return ParseUpTo(name, data, MaxSize) }
+
+// ParseUpTo is [Parse] for a file of at most so many bytes.
+func ParseUpTo(name string, data []byte, most int) (*yaml.Node, *Error) {
+	root, err := parse(name, data, most)
 	if err != nil {
 		err.File = name
 	}
 	return root, err
 }
 
-func parse(name string, data []byte) (*yaml.Node, *Error) {
-	if len(data) > MaxSize {
-		return nil, &Error{Line: 1, Col: 1, Msg: ErrTooLarge.Error()}
+func parse(name string, data []byte, most int) (*yaml.Node, *Error) {
+	if len(data) > most {
+		return nil, &Error{Line: 1, Col: 1, Msg: fmt.Sprintf("is larger than %dMiB", most>>20)}
 	}
 	if err := notText(data); err != nil {
 		return nil, err

@@ -87,6 +87,14 @@ func (f *File) Replace(data []byte) error {
 	return writeFile(f.target, data, f.mode)
 }
 
+// Overwrite is Replace without a backup.
+func (f *File) Overwrite(data []byte) error {
+	if err := f.unchanged(); err != nil {
+		return err
+	}
+	return writeFile(f.target, data, f.mode)
+}
+
 // Restore replaces the file by what it was before the last Replace, as Before returned it, and removes the backup. A
 // file that Replace created is removed.
 func (f *File) Restore(before []byte) error {

@@ -48,8 +48,8 @@ type Result struct {
 	Servers   []Server             // the upstreams
 	Variables []Variable           // the variables that it needs, sorted by name
 	Warnings  []configfile.Warning // about everything that was changed or left out, sorted by position
-	// Env is a file for a shell that sets the variables whose values were moved.
-	Env config.Secret
+	// Env is a file for a shell that sets the variables whose values were moved. Values are its lines without comments.
+	Env, Values config.Secret
 }
 
 // Variable is an environment variable that an imported configuration needs.
@@ -96,7 +96,7 @@ func (o Options) Import(files ...File) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{YAML: out, Upstreams: len(im.servers), Servers: im.results(), Variables: im.variables(), Warnings: im.warnings, Env: config.NewSecret(im.envFile(files))}, nil
+	return &Result{YAML: out, Upstreams: len(im.servers), Servers: im.results(), Variables: im.variables(), Warnings: im.warnings, Env: config.NewSecret(im.envFile(files)), Values: config.NewSecret(im.values(false))}, nil
 }
 
 // importer gathers the servers of all files.
@@ -137,11 +137,14 @@ type server struct {
 // entry is one entry of env or headers.
 type entry struct{ name, value string }
 
-// file reads the servers of one file.
+// maxFile bounds the file of a host. Claude Code keeps the history of its projects beside its servers.
+const maxFile = 64 << 20
+
+// readFile reads the servers of one file.
 func (im *importer) readFile(f File) {
 	im.host, im.asked = f, make(map[string]string)
 	im.file = configfile.Reader{File: f.Name, Report: configfile.NewReport()}
-	root, parseErr := configfile.Parse(f.Name, f.Data)
+	root, parseErr := configfile.ParseUpTo(f.Name, f.Data, maxFile)
 	if parseErr != nil {
 		im.file.Errors = configfile.Errors{parseErr}
 		return

@@ -79,14 +79,21 @@ func (im *importer) envFile(files []File) string {
 	} else {
 		b.WriteString("# Load them into a shell with: set -a; . ./THIS_FILE; set +a\n\n")
 	}
-	values := make(map[string]*placeholder)
+	b.WriteString(im.values(true))
+	return b.String()
+}
+
+// values are lines with the values that were moved, and with comments for the others if that is set.
+func (im *importer) values(comments bool) string {
+	var b strings.Builder
+	moved := make(map[string]*placeholder)
 	for _, s := range im.used() {
-		values[s.name] = s
+		moved[s.name] = s
 	}
 	for _, v := range im.variables() {
 		if v.Moved {
-			fmt.Fprintf(&b, "%s=%s\n", v.Name, im.shellWord(values[v.Name].text))
-		} else {
+			fmt.Fprintf(&b, "%s=%s\n", v.Name, im.shellWord(moved[v.Name].text))
+		} else if comments {
 			fmt.Fprintf(&b, "# %s is not in these files.\n", v.Name)
 		}
 	}

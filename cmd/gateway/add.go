@@ -1,0 +1,230 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"gopkg.in/yaml.v3"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
+	"mcpgateway/internal/hostimport"
+)
+
+// addOptions are the flags of `gateway add`.
+type addOptions struct {
+	runOptions // only the file is used
+	headers    []string
+	env        []string
+	transport  string
+	oauth      bool
+	replace    bool
+}
+
+func newAdd() *cobra.Command {
+	var o addOptions
+	cmd := &cobra.Command{
+		Use:   "add NAME -- COMMAND [ARG…]\n  gateway add NAME URL",
+		Short: "Add an upstream to gateway.yaml",
+		Long: "add adds an upstream to the gateway.yaml that run would use: a command that the\n" +
+			"gateway starts, or the URL of a remote server. Everything else in the file stays\n" +
+			"as it is, comments too. Without a file add makes ./gateway.yaml.\n\n" +
+			"Values of --env and --header, and secrets in arguments and in the URL, go to the\n" +
+			"env_file (gateway.env, readable for you only), and gateway.yaml refers to them.\n" +
+			"You can write a reference yourself: --env 'TOKEN=${TOKEN}'.",
+		Example: "  gateway add files -- npx -y @modelcontextprotocol/server-filesystem ~/mcp\n" +
+			"  gateway add github --env TOKEN=ghp_… -- github-mcp-server stdio\n" +
+			"  gateway add search https://mcp.example.com/mcp --header 'X-Key: …'\n" +
+			"  gateway add tickets https://tickets.example.com/mcp --oauth",
+		Args: func(cmd *cobra.Command, args []string) error { return o.check(args, cmd.ArgsLenAtDash()) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+	}
+	o.configFlag(cmd)
+	cmd.Flags().StringArrayVarP(&o.headers, "header", "H", nil, "`HEADER` for the URL, as 'NAME: VALUE'; may be repeated")
+	cmd.Flags().StringArrayVarP(&o.env, "env", "e", nil, "variable of the command, as `NAME=VALUE`; repeatable")
+	cmd.Flags().StringVar(&o.transport, "transport", "", "`TRANSPORT` of the URL: http or sse; both by default")
+	cmd.Flags().BoolVar(&o.oauth, "oauth", false, "each user grants access in a browser (auth: {kind: user})")
+	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace an upstream of this name")
+	return cmd
+}
+
+var isURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+
+// check checks the arguments and their combination with flags. dash is the number of arguments before --, or -1.
+func (o *addOptions) check(args []string, dash int) error {
+	remote := dash < 0 && len(args) == 2
+	switch {
+	case len(args) == 0:
+		return usageError{errors.New("add needs a name, and a command or a URL: gateway add NAME -- COMMAND, or gateway add NAME URL")}
+	case config.NameOf(args[0]) != args[0]:
+		return usageError{fmt.Errorf("%s cannot be a name: use at most 32 of a-z 0-9 -, such as %s", configfile.Quote(args[0]), config.NameOf(args[0]))}
+	case len(args) == 1:
+		return usageError{fmt.Errorf("add %s needs a command or a URL: gateway add %s -- COMMAND, or gateway add %s URL", args[0], args[0], args[0])}
+	case dash < 0 && !(remote && isURL.MatchString(args[1])), dash > 1:
+		return usageError{fmt.Errorf("write -- before the command, or give one URL: gateway add %s -- %s", args[0], strings.Join(args[1:], " "))}
+	case dash == 0:
+		return usageError{errors.New("the name comes before --: gateway add NAME -- COMMAND")}
+	case dash == 1 && isURL.MatchString(args[1]):
+		return usageError{fmt.Errorf("a URL needs no --: gateway add %s %s", args[0], args[1])}
+	case remote && len(o.env) > 0:
+		return usageError{errors.New("--env is for commands; send a value to a URL with --header")}
+	case !remote && (len(o.headers) > 0 || o.transport != "" || o.oauth):
+		return usageError{errors.New("--header, --transport and --oauth are for URLs; give a value to a command with --env")}
+	}
+	switch o.transport {
+	case "", "http", "sse", "streamable-http":
+		return nil
+	}
+	return usageError{fmt.Errorf("--transport %s: must be http or sse", o.transport)}
+}
+
+func (o *addOptions) run(cmd *cobra.Command, args []string) error {
+	entry, err := o.entry(args)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if o.configPath() == "" {
+		if err := writeNew(out, "gateway.yaml", false); err != nil {
+			return err
+		}
+	}
+	e, err := o.edit()
+	if err != nil {
+		return err
+	}
+	name := args[0]
+	if at := e.keyOf(name); at != "" {
+		if !o.replace {
+			return fmt.Errorf("there is an upstream %s in %s already; choose another name, or replace it with --replace", name, e.name)
+		}
+		e.forget(at)
+		if at != name {
+			if bad := e.Remove(e.section, at); bad != nil {
+				return config.Errors{bad}
+			}
+		}
+	}
+	im, err := e.imported(name, entry)
+	if err != nil {
+		return err
+	}
+	for _, w := range im.Warnings {
+		text := strings.TrimPrefix(w.Path, "mcpServers.") + " " + w.Msg // the position means nothing to the user
+		if strings.Contains(w.Msg, "left out") {
+			return errors.New(text)
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), text)
+	}
+	if o.oauth {
+		im.Servers[0].Value.Content = append(im.Servers[0].Value.Content, word("auth"),
+			&yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle, Content: []*yaml.Node{word("kind"), word("user")}})
+	}
+	if err := e.add(im); err != nil {
+		return err
+	}
+	if err := e.save(cmd.ErrOrStderr(), name); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s is added to %s.\n", name, e.name)
+	for i := range im.Variables {
+		im.Variables[i].Uses = nil // they are on the command line
+	}
+	e.tell(out, im.Variables)
+	if o.oauth {
+		fmt.Fprintf(out, "Next: gateway login %s\n", name)
+	} else {
+		fmt.Fprintf(out, "Next: gateway check %s\n", name)
+	}
+	return nil
+}
+
+func word(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
+
+// entry is the server in the form of a host.
+func (o *addOptions) entry(args []string) (map[string]any, error) {
+	pairs := func(flag, separator, want string, list []string) (map[string]string, error) {
+		out := make(map[string]string)
+		for _, text := range list {
+			name, value, ok := strings.Cut(text, separator)
+			if name = strings.TrimSpace(name); !ok || name == "" {
+				return nil, usageError{fmt.Errorf("--%s must be %s", flag, want)} // the text may be a secret
+			}
+			out[name] = strings.TrimSpace(value)
+		}
+		return out, nil
+	}
+	headers, err := pairs("header", ":", "'NAME: VALUE'", o.headers)
+	if err != nil {
+		return nil, err
+	}
+	env, err := pairs("env", "=", "NAME=VALUE", o.env)
+	if err != nil {
+		return nil, err
+	}
+	entry := make(map[string]any)
+	if isURL.MatchString(args[1]) {
+		entry["url"] = args[1]
+	} else {
+		entry["command"], entry["args"] = args[1], args[2:]
+	}
+	if len(headers) > 0 {
+		entry["headers"] = headers
+	}
+	if len(env) > 0 {
+		entry["env"] = env
+	}
+	if o.transport == "http" {
+		o.transport = string(config.TransportStreamable)
+	}
+	if o.transport != "" {
+		entry["transport"] = o.transport
+	}
+	return entry, nil
+}
+
+// imported moves the secrets of an entry into variables, as import does.
+func (e *edited) imported(name string, entry map[string]any) (*hostimport.Result, error) {
+	data, err := json.Marshal(map[string]any{"mcpServers": map[string]any{name: entry}})
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	o := hostimport.Options{Taken: e.taken, Program: programName()}
+	im, err := o.Import(hostimport.File{Name: "add.json", Data: data, Folder: folder})
+	var errs config.Errors
+	if errors.As(err, &errs) { // the positions mean nothing to the user
+		why := errs[len(errs)-1]
+		return nil, fmt.Errorf("%s cannot be added: it %s", name, why.Msg)
+	}
+	return im, err
+}
+
+func programName() string {
+	path, _ := os.Executable() // without it only the usual name is known
+	return strings.TrimSuffix(filepath.Base(path), ".exe")
+}
+
+// keyOf is the key of an upstream in the file, "" if there is none.
+func (e *edited) keyOf(name string) string {
+	if e.Has(e.section, name) {
+		return name
+	}
+	if e.before != nil {
+		for _, u := range e.before.Upstreams {
+			if u.Name == name {
+				return u.Key
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
+	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/hostconfig"
+	"mcpgateway/internal/hostimport"
+)
+
+// edited is a gateway.yaml while a verb edits it, with its env_file.
+type edited struct {
+	*configfile.Edit
+	name    string
+	file    *hostconfig.File
+	before  *config.Config // nil if the file has errors, such as no upstreams
+	section string         // the key of the upstreams in the file
+	env     *hostconfig.File
+	values  string // the new content of env
+	text    string // of the file, without an entry that is replaced
+}
+
+// defaultEnvFile is the env_file of a configuration that has none, beside it.
+const defaultEnvFile = "gateway.env"
+
+// configPath returns the file that run would use, "" if there is none.
+func (o *runOptions) configPath() string {
+	if o.file != "" {
+		return o.file
+	}
+	for _, file := range defaultFiles() {
+		if _, err := os.Lstat(file); err == nil {
+			return file
+		}
+	}
+	return ""
+}
+
+// edit opens the file that run would use.
+func (o *runOptions) edit() (*edited, error) {
+	name := o.configPath()
+	if name == "" {
+		return nil, errors.New("there is no gateway.yaml here; make one with gateway init, or name one with -c")
+	}
+	file, err := hostconfig.Read(name)
+	if err == nil && !file.Exists {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, configfile.Unreadable(name, err)
+	}
+	return newEdited(name, file)
+}
+
+func newEdited(name string, file *hostconfig.File) (*edited, error) {
+	edit, bad := configfile.NewEdit(name, file.Data)
+	if bad != nil {
+		return nil, config.Errors{bad}
+	}
+	e := &edited{Edit: edit, name: name, file: file, section: "upstreams"}
+	for _, key := range []string{"mcpServers", "servers"} {
+		if configfile.Child(edit.Root(), key) != nil {
+			e.section = key
+		}
+	}
+	e.before, _ = config.Parse(name, file.Data, lookupEnv, gateway.CheckConditions()) // save reports what is wrong
+	at := filepath.Join(filepath.Dir(name), defaultEnvFile)
+	if e.before != nil && e.before.EnvFile != "" {
+		at = e.before.EnvFile
+	}
+	var err error
+	if e.env, err = hostconfig.Read(at); err != nil {
+		return nil, err
+	}
+	e.values, e.text = string(e.env.Data), string(file.Data)
+	return e, nil
+}
+
+// uses reports whether a text refers to a variable.
+func uses(text, variable string) bool {
+	return regexp.MustCompile(`\$\{(env:)?` + regexp.QuoteMeta(variable) + `(:-|\})`).MatchString(text)
+}
+
+// sets reports whether a file of variables has a variable.
+func sets(values, variable string) bool {
+	return regexp.MustCompile(`(?m)^[ \t]*(export )?` + regexp.QuoteMeta(variable) + `[ \t]*=`).MatchString(values)
+}
+
+// taken reports whether a variable must not get a new value.
+func (e *edited) taken(variable string) bool {
+	return uses(e.text, variable) || sets(e.values, variable)
+}
+
+// addValues adds lines of variables to the env_file, and the key env_file if the configuration has none.
+func (e *edited) addValues(lines string) error {
+	if lines == "" {
+		return nil
+	}
+	if e.values == "" {
+		e.values = "# Variables for " + filepath.Base(e.name) + ", which names this file as env_file. Keep it secret.\n"
+	} else if !strings.HasSuffix(e.values, "\n") {
+		e.values += "\n"
+	}
+	e.values += lines
+	if configfile.Child(e.Root(), "env_file") == nil {
+		if bad := e.SetScalar("env_file", defaultEnvFile, e.section); bad != nil {
+			return config.Errors{bad}
+		}
+	}
+	return nil
+}
+
+// save writes the files if the new configuration is valid and only the named upstreams differ.
+func (e *edited) save(stderr io.Writer, changed ...string) error {
+	read := func(path string) ([]byte, error) {
+		if path == e.env.Name {
+			return []byte(e.values), nil
+		}
+		return configfile.Read(path)
+	}
+	after, err := config.Parse(e.name, e.Bytes(), lookupEnv, gateway.CheckConditions(), config.WithReader(read))
+	if err != nil {
+		fmt.Fprintf(stderr, "nothing is changed: %s would have these errors:\n", e.name)
+		return err
+	}
+	if e.before != nil {
+		if differ := differing(e.before, after, changed); differ != "" {
+			return fmt.Errorf("nothing is changed: %s would change too; edit %s by hand", differ, e.name)
+		}
+	}
+	if e.values != string(e.env.Data) {
+		if err := e.env.Overwrite([]byte(e.values)); err != nil {
+			return err
+		}
+	}
+	return e.file.Overwrite(e.Bytes())
+}
+
+// differing names an upstream that differs between two configurations and is not expected to.
+func differing(before, after *config.Config, changed []string) string {
+	hashes := make(map[string]string)
+	for _, u := range before.Upstreams {
+		hashes[u.Name] = u.Hash()
+	}
+	for _, u := range after.Upstreams {
+		if hash, found := hashes[u.Name]; !slices.Contains(changed, u.Name) && (!found || hash != u.Hash()) {
+			return u.Name
+		}
+		delete(hashes, u.Name)
+	}
+	for name := range hashes {
+		if !slices.Contains(changed, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// add adds imported servers.
+func (e *edited) add(im *hostimport.Result) error {
+	for _, s := range im.Servers {
+		if bad := e.Set(e.section, s.Name, s.Value); bad != nil {
+			return config.Errors{bad}
+		}
+	}
+	return e.addValues(im.Values.Reveal())
+}
+
+// tell prints where values went, which variables to set, and that a running gateway needs nothing.
+func (e *edited) tell(out io.Writer, variables []hostimport.Variable) {
+	var moved, unset []string
+	for _, v := range variables {
+		if _, set := lookupEnv(v.Name); v.Moved {
+			moved = append(moved, v.Name)
+		} else if !set && !sets(e.values, v.Name) {
+			note := strings.TrimSpace(variableSource(v))
+			if note != "" {
+				note = "\n    " + note
+			}
+			unset = append(unset, v.Name+note)
+		}
+	}
+	if len(moved) > 0 {
+		fmt.Fprintf(out, "%s has the values of:\n  %s\n", e.env.Name, strings.Join(moved, "\n  "))
+	}
+	if len(unset) > 0 {
+		fmt.Fprintf(out, "Set these variables, in the environment or in %s:\n  %s\n", e.env.Name, strings.Join(unset, "\n  "))
+	}
+	fmt.Fprintln(out, "A gateway that runs with this file applies the change by itself.")
+}

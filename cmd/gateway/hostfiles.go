@@ -1,0 +1,142 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/console"
+	"mcpgateway/internal/hostconfig"
+	"mcpgateway/internal/hostimport"
+)
+
+// hostPlace is a place where a host keeps its servers.
+type hostPlace struct{ title, path string }
+
+// hostPlaces are the places on this machine and in this folder.
+func hostPlaces() []hostPlace {
+	var places []hostPlace
+	m := machine()
+	for _, h := range hostconfig.Hosts() {
+		if path, err := h.File(m); err == nil {
+			places = append(places, hostPlace{h.Title, path})
+		}
+	}
+	if m.Home != "" {
+		goose := filepath.Join(m.Home, ".config", "goose", "config.yaml")
+		if runtime.GOOS == "windows" {
+			goose = filepath.Join(m.Env("APPDATA"), "Block", "goose", "config", "config.yaml")
+		}
+		places = append(places, hostPlace{"Goose", goose}, hostPlace{"Copilot CLI", filepath.Join(m.Home, ".copilot", "mcp-config.json")})
+	}
+	for _, path := range []string{".mcp.json", filepath.Join(".cursor", "mcp.json"), filepath.Join(".vscode", "mcp.json")} {
+		if full, err := filepath.Abs(path); err == nil {
+			places = append(places, hostPlace{"this folder", full})
+		}
+	}
+	return places
+}
+
+// readHostFiles reads the files of hosts that have servers, and says what it found. A file that is missing or has errors is
+// named, and does not keep the others from being read.
+func readHostFiles(out io.Writer) []hostimport.File {
+	var files []hostimport.File
+	var missing []string
+	fmt.Fprintln(out, "Servers of hosts on this machine:")
+	for _, place := range hostPlaces() {
+		f, err := hostFile(place.path)
+		if errors.Is(err, os.ErrNotExist) {
+			if place.title != "this folder" {
+				missing = append(missing, place.title)
+			}
+			continue
+		}
+		note := ""
+		var im *hostimport.Result
+		if err == nil {
+			f.Name = tilde(place.path)
+			im, err = hostimport.Options{Program: programName(), Into: config.Default(lookupEnv)}.Import(f)
+		}
+		var errs config.Errors
+		switch {
+		case errors.As(err, &errs) && strings.HasPrefix(errs[0].Msg, "no servers"):
+			note = "no servers"
+		case err != nil:
+			note = "left out: " + console.Line(strings.Split(err.Error(), "\n")[0])
+		default:
+			var names []string
+			for _, s := range im.Servers {
+				names = append(names, s.Name)
+			}
+			if note = strings.Join(names, ", "); note == "" {
+				note = "no servers to import"
+			} else {
+				files = append(files, f)
+			}
+		}
+		fmt.Fprintf(out, "  %s (%s):\n    %s\n", place.title, tilde(place.path), strings.Join(wrap(note, 76), "\n    "))
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(out, "  Not found:\n    %s\n", strings.Join(wrap(strings.Join(missing, ", "), 76), "\n    "))
+	}
+	return files
+}
+
+// wrap breaks a text into lines of at most so many characters, at spaces.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
+
+// merge adds the servers of hosts' files, saves the files, and says what has changed. It returns the number of new
+// upstreams.
+func (e *edited) merge(cmd *cobra.Command, files []hostimport.File) (int, error) {
+	if e.before == nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "nothing is imported: fix these errors first:")
+		_, err := config.Load(e.name, lookupEnv)
+		return 0, err
+	}
+	im, err := hostimport.Options{Into: e.before, Taken: e.taken, Program: programName()}.Import(files...)
+	if err != nil {
+		return 0, err
+	}
+	stderr, out := cmd.ErrOrStderr(), cmd.OutOrStdout()
+	for _, w := range im.Warnings {
+		fmt.Fprintln(stderr, w)
+	}
+	var names []string
+	for _, s := range im.Servers {
+		s.Value.HeadComment = s.From
+		names = append(names, s.Name)
+	}
+	if len(names) == 0 {
+		_, err := fmt.Fprintf(out, "Nothing is new for %s.\n", e.name)
+		return 0, err
+	}
+	if err := e.add(im); err != nil {
+		return 0, err
+	}
+	if err := e.save(stderr, names...); err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(out, "Added to %s:\n  %s\n", e.name, strings.Join(names, "\n  "))
+	e.tell(out, im.Variables)
+	return len(names), nil
+}

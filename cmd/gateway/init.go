@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/console"
+	"mcpgateway/internal/hostconfig"
+	"mcpgateway/internal/hostimport"
+)
+
+// initOptions are the flags of `gateway init`.
+type initOptions struct {
+	take, leave, force bool
+}
+
+func newInit() *cobra.Command {
+	var o initOptions
+	cmd := &cobra.Command{
+		Use:   "init [FILE]",
+		Short: "Write a new gateway.yaml",
+		Long: "init writes a gateway.yaml with comments, and beside it the JSON Schema with which\n" +
+			"editors complete it. It looks for the servers of the hosts on this machine (Claude\n" +
+			"Desktop, Claude Code, Cursor, VS Code, Windsurf, Zed, Codex, Gemini CLI, Goose …)\n" +
+			"and asks whether to import them. The files of hosts are not changed.",
+		Example: "  gateway init\n  gateway init ~/mcp/gateway.yaml --import",
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return usageError{fmt.Errorf("init takes one file, not %s", strings.Join(args, " "))}
+			case len(args) == 1 && args[0] == "":
+				return usageError{errors.New("the name of the file is empty")}
+			case len(args) == 1 && strings.ToLower(filepath.Ext(args[0])) != ".yaml" && strings.ToLower(filepath.Ext(args[0])) != ".yml":
+				return usageError{fmt.Errorf("%s: the name must end with .yaml", args[0])}
+			case o.take && o.leave:
+				return usageError{errors.New("--import and --no-import contradict each other")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := "gateway.yaml"
+			if len(args) == 1 {
+				name = args[0]
+			}
+			return o.run(cmd, name)
+		},
+	}
+	cmd.Flags().BoolVar(&o.take, "import", false, "import the servers of all hosts, without asking")
+	cmd.Flags().BoolVar(&o.leave, "no-import", false, "import nothing")
+	cmd.Flags().BoolVar(&o.force, "force", false, "replace a file that exists")
+	return cmd
+}
+
+func (o *initOptions) run(cmd *cobra.Command, name string) error {
+	if _, err := os.Lstat(name); err == nil && !o.force {
+		return fmt.Errorf("%s exists already; add servers to it with gateway add or gateway import --merge, or replace it with --force", name)
+	}
+	out := cmd.OutOrStdout()
+	take, files, err := o.choose(cmd)
+	if err != nil {
+		return err
+	}
+	if err := writeNew(out, name, o.force); err != nil {
+		return err
+	}
+	in := ""
+	if name != "gateway.yaml" {
+		in = " -c " + shellWord(name)
+	}
+	imported := 0
+	if take {
+		opened := runOptions{file: name}
+		e, err := opened.edit()
+		if err != nil {
+			return err
+		}
+		if imported, err = e.merge(cmd, files); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(out, "\nNext:")
+	if imported == 0 {
+		fmt.Fprintf(out, "  gateway add NAME%s -- COMMAND   # or: gateway add NAME URL\n", in)
+	}
+	if !take && len(files) > 0 {
+		fmt.Fprintf(out, "  gateway import --merge%s        # the servers of your hosts\n", in)
+	}
+	fmt.Fprintf(out, "  gateway check%s\n  gateway run%s\n", in, in)
+	return nil
+}
+
+// choose finds the files of hosts, and asks whether to import them.
+func (o *initOptions) choose(cmd *cobra.Command) (take bool, files []hostimport.File, err error) {
+	if o.leave {
+		return false, nil, nil
+	}
+	out, in := cmd.OutOrStdout(), cmd.InOrStdin()
+	files = readHostFiles(out)
+	switch {
+	case len(files) == 0:
+		return false, nil, nil
+	case o.take:
+		return true, files, nil
+	case !console.IsTerminal(in):
+		return false, files, nil
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	take, err = console.NewPrompter(in, out, console.StyleOf(out, lookupEnv)).Confirm(ctx, "Import these servers?")
+	if err != nil && ctx.Err() != nil {
+		err = context.Canceled
+	}
+	return take, files, err
+}
+
+// writeNew writes a new configuration, and the JSON Schema beside it.
+func writeNew(out io.Writer, name string, force bool) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	f := output{name: name, flag: "another name", mode: 0o644, data: []byte(newConfiguration)}
+	if err := f.write(force); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s is written.\n", name)
+	schema, err := hostconfig.Read(filepath.Join(filepath.Dir(name), schemaFile))
+	if err != nil {
+		return err
+	}
+	if schema.Exists && !strings.Contains(string(schema.Data), config.SchemaID) {
+		return nil // the file of somebody else
+	}
+	return writeSchema(schema.Name)
+}
+
+// writeSchema writes the JSON Schema, readable for everybody.
+func writeSchema(name string) error {
+	return os.WriteFile(name, config.JSONSchema(), 0o644)
+}
+
+// newConfiguration is what init writes.
+const newConfiguration = schemaLine + `
+#
+# The configuration of the MCP gateway. Without more it serves MCP on
+# http://127.0.0.1:8080/mcp for programs on this machine.
+#
+#   gateway add NAME -- COMMAND    adds a server; gateway add NAME URL, too
+#   gateway check                  checks this file and every server
+#   gateway run                    serves, and applies changes of this file
+#
+# Your editor shows every key if it knows the schema in the first line.
+
+# The MCP servers behind the gateway, by name. Their tools are published as
+# NAME__TOOL. ${NAME} is a variable of the environment, or of env_file.
+upstreams:
+  # A program that speaks MCP over its standard input and output:
+  #files:
+  #  command: npx
+  #  args: ["-y", "@modelcontextprotocol/server-filesystem", "${HOME}/mcp"]
+  #
+  # A remote server:
+  #search:
+  #  url: https://mcp.example.com/mcp
+  #  headers: {Authorization: "Bearer ${SEARCH_TOKEN}"}
+
+# Who may call. By default, everybody on this machine and nobody else.
+#listen: 127.0.0.1:8080
+#auth:
+#  mode: api-key      # gateway key makes a key and its entry
+#  api_keys: []
+`

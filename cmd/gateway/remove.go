@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
+)
+
+func newRemove() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Remove an upstream from gateway.yaml",
+		Long: "remove removes an upstream from the gateway.yaml that run would use, with the\n" +
+			"comment right above it. Everything else in the file stays as it is. To leave an\n" +
+			"upstream out and keep its entry, set disabled: true instead.",
+		Example: "  gateway remove files\n  gateway remove files -c other.yaml",
+		Args:    oneArg("NAME"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return o.upstreamNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.remove(cmd, args[0]) },
+	}
+	o.configFlag(cmd)
+	return cmd
+}
+
+func (o *runOptions) remove(cmd *cobra.Command, name string) error {
+	e, err := o.edit()
+	if err != nil {
+		return err
+	}
+	key := e.keyOf(name)
+	if key == "" {
+		var names []string
+		if e.before != nil {
+			names = namesOf(e.before)
+		}
+		return fmt.Errorf("there is no upstream %s in %s%s", configfile.Quote(name), e.name, didYouMean(name, names))
+	}
+	before := string(e.Bytes())
+	if bad := e.Remove(e.section, key); bad != nil {
+		return config.Errors{bad}
+	}
+	if err := e.save(cmd.ErrOrStderr(), config.NameOf(key)); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "%s is removed from %s.\n", name, e.name)
+	if left := e.unusedSince(before); len(left) > 0 {
+		fmt.Fprintf(out, "%s still has, and nothing refers to it any more:\n  %s\n", e.env.Name, strings.Join(left, "\n  "))
+	}
+	fmt.Fprintln(out, "A gateway that runs with this file applies the change by itself.")
+	return nil
+}
+
+var variableRef = regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)`)
+
+// unusedSince returns the variables of the env_file to which only the text before referred.
+func (e *edited) unusedSince(before string) []string {
+	var names []string
+	seen := make(map[string]bool)
+	for _, m := range variableRef.FindAllStringSubmatch(before, -1) {
+		if name := m[1]; !seen[name] && sets(e.values, name) && !uses(string(e.Bytes()), name) {
+			names = append(names, name)
+		}
+		seen[m[1]] = true
+	}
+	return names
+}
+
+// assigned matches a line of the env_file that assigns a value to a variable and takes no further lines.
+func assigned(variable string) *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^[ \t]*(?:export )?` + regexp.QuoteMeta(variable) + `[ \t]*=(?:'[^'\n]*'|"[^"\\\n]*"|[^'"\n]*)\n`)
+}
+
+// forget removes the values of an upstream from the env_file that nothing else refers to, since the upstream is replaced.
+func (e *edited) forget(key string) {
+	rest, bad := configfile.NewEdit(e.name, e.Bytes())
+	if bad != nil || rest.Remove(e.section, key) != nil {
+		return // the values stay, and the new ones get other names
+	}
+	e.text = string(rest.Bytes())
+	for _, m := range variableRef.FindAllStringSubmatch(string(e.Bytes()), -1) {
+		if !uses(e.text, m[1]) {
+			e.values = assigned(m[1]).ReplaceAllString(e.values, "")
+		}
+	}
+}
