@@ -95,7 +95,7 @@ func allocatedBy(run func()) uint64 {
 func TestLargeRequestIsReadOnce(t *testing.T) {
 	const size, room = 1 << 20, 64 << 10
 	for era, most := range map[wire.Era]uint64{wire.EraLegacy: size + room, wire.EraModern: 2*size + room} {
-		run, w := oneRequest(t, era, wire.MethodToolsCall, call.Result{Raw: wire.Raw(`{"content":[]}`)}, strings.Repeat("x", size))
+		run, w := sameRequest{era: era, method: wire.MethodToolsCall, result: call.Result{Raw: wire.Raw(`{"content":[]}`)}, text: strings.Repeat("x", size)}.repeat(t)
 		if got := allocatedBy(run); got > most {
 			t.Errorf("%s: a request of %d bytes allocates %d bytes, at most %d are allowed", era, size, got, most)
 		}
@@ -125,6 +125,30 @@ func TestInitializeReusesItsBody(t *testing.T) {
 	}
 	if w.status != http.StatusOK {
 		t.Errorf("status %d, %.200s", w.status, w.body)
+	}
+}
+
+// A large result in an event is written from where it was read too. A session keeps one copy
+// of it, for a client whose connection breaks. A result of several lines has to be divided.
+func TestLargeEventIsNotCopied(t *testing.T) {
+	const size, room = 1 << 20, 64 << 10
+	content := `[{"type":"text","text":"` + strings.Repeat("x", size) + `"}]`
+	for space, bounds := range map[string]map[wire.Era]uint64{
+		"":   {wire.EraLegacy: size + room, wire.EraModern: room},
+		"\n": {wire.EraLegacy: 3*size + room, wire.EraModern: 3*size + room},
+	} {
+		for era, most := range bounds {
+			result := call.Result{Raw: wire.Raw(`{"content":` + space + content + `}`)}
+			run, w := sameRequest{era: era, method: wire.MethodToolsCall, result: result, accept: "text/event-stream"}.repeat(t)
+			if got := allocatedBy(run); got > most {
+				t.Errorf("%q, %s: an event of %d bytes allocates %d bytes, at most %d are allowed", space, era, size, got, most)
+			}
+			events := eventsOf(t, string(w.body))
+			last := wire.Raw(events[len(events)-1].Data)
+			if got := wire.ValueOf(last).Get("result", "content").Raw(); string(got) != content {
+				t.Errorf("%q, %s: %.200s", space, era, w.body)
+			}
+		}
 	}
 }
 

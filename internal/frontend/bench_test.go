@@ -46,12 +46,27 @@ func oneCall(tb testing.TB, era wire.Era) (func(), *discard) {
 	return oneRequest(tb, era, wire.MethodToolsCall, call.Result{Raw: result})
 }
 
-// oneRequest returns a function that makes the same request, with a text in its arguments,
-// and the writer that gets the response.
-func oneRequest(tb testing.TB, era wire.Era, method string, result call.Result, text ...string) (func(), *discard) {
-	s := New(Options{Handler: constantHandler{result}, Info: wire.Raw(`{"name":"gateway","version":"1"}`)})
+// oneRequest returns a function that makes the same request, and the writer that gets the
+// response.
+func oneRequest(tb testing.TB, era wire.Era, method string, result call.Result) (func(), *discard) {
+	return sameRequest{era: era, method: method, result: result}.repeat(tb)
+}
+
+// sameRequest is a request that is made again and again.
+type sameRequest struct {
+	era    wire.Era
+	method string
+	text   string // in the arguments, "" for a short one
+	accept string // "" for both types
+	result call.Result
+}
+
+// repeat returns a function that makes the request, and the writer that gets the response.
+func (q sameRequest) repeat(tb testing.TB) (func(), *discard) {
+	era, method := q.era, q.method
+	s := New(Options{Handler: constantHandler{q.result}, Info: wire.Raw(`{"name":"gateway","version":"1"}`)})
 	w := &discard{header: make(http.Header)}
-	params := `"name":"echo__say","arguments":{"text":"` + cmp.Or(strings.Join(text, ""), "hello") + `","n":1}`
+	params := `"name":"echo__say","arguments":{"text":"` + cmp.Or(q.text, "hello") + `","n":1}`
 	r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:8080/mcp", nil)
 	if err != nil {
 		tb.Fatal(err)
@@ -70,6 +85,7 @@ func oneRequest(tb testing.TB, era wire.Era, method string, result call.Result, 
 		r.Header.Set(wire.HeaderName, "echo__say")
 		params += `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"host","version":"1"}}`
 	}
+	r.Header.Set("Accept", cmp.Or(q.accept, "application/json, text/event-stream"))
 	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + params + `}}`)
 	again := &reader{}
 	return func() {

@@ -36,6 +36,7 @@ type postResponse struct {
 	mu       sync.Mutex
 	stream   *stream.Stream // nil unless the response is a stream of events
 	written  chan struct{}  // closed when the response carries the stream no longer
+	whole    bool           // the response has carried all of the stream; set before written is closed
 	finished bool           // only the last message may still be sent
 }
 
@@ -71,7 +72,7 @@ func (p *postResponse) open() {
 	}
 	go func() {
 		defer close(p.written)
-		if !c.Run(p.ctx, nil) && p.onLost != nil {
+		if p.whole = c.Run(p.ctx, nil); !p.whole && p.onLost != nil {
 			p.onLost()
 		}
 	}()
@@ -81,8 +82,15 @@ func (p *postResponse) open() {
 // only used for JSON: a stream has begun with 200. It is called once.
 func (p *postResponse) finish(status int, last *response) {
 	if st := p.close(status); st != nil {
-		st.Finish(last.message())
-		<-p.written
+		if len(last.result) <= smallResult {
+			st.Finish(last.message())
+			<-p.written
+			return
+		}
+		st.FinishLarge(last.buf.b[:last.cut], last.result, last.buf.b[last.cut:])
+		if <-p.written; p.whole {
+			last.release()
+		}
 		return
 	}
 	if p.write(status, last) == nil {

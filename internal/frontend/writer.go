@@ -44,8 +44,8 @@ func (c *eventWriter) Open() {
 }
 
 // Write implements stream.Writer.
-func (c *eventWriter) Write(b []byte) bool {
-	return c.s.writeResponse(c.w, c.rc, c.share, pieces{b}, true) == nil
+func (c *eventWriter) Write(text stream.Pieces) bool {
+	return c.s.writeResponse(c.w, c.rc, c.share, pieces(text), true) == nil
 }
 
 // lineWriter writes a stream of lines to a pipe. It implements stream.Writer.
@@ -55,9 +55,16 @@ type lineWriter struct{ w io.Writer }
 func (c lineWriter) Open() {}
 
 // Write implements stream.Writer.
-func (c lineWriter) Write(b []byte) bool {
-	_, err := c.w.Write(b)
-	return err == nil
+func (c lineWriter) Write(text stream.Pieces) bool {
+	for _, b := range text {
+		if len(b) == 0 {
+			continue
+		}
+		if _, err := c.w.Write(b); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // newEventStream returns a stream of server-sent events for clients of an era.

@@ -313,6 +313,19 @@ func AppendEvent(dst []byte, ev Event) []byte {
 	return append(dst, '\n', '\n')
 }
 
+// EventEnd is the end of a frame that [AppendEventStart] begins.
+const EventEnd = "\n\n"
+
+// AppendEventStart appends the frame of an event with an id, "" for none, up to its data. One
+// line of data and EventEnd complete it.
+func AppendEventStart(dst []byte, id string) []byte {
+	dst = AppendEvent(dst, Event{ID: id, HasID: id != ""})
+	return dst[:len(dst)-len(EventEnd)]
+}
+
+// HasLineBreak reports whether a text is more than one line of data.
+func HasLineBreak(text []byte) bool { return lineEnd(text) >= 0 }
+
 // AppendRetry appends a frame that tells the client after which time to connect again.
 func AppendRetry(dst []byte, after time.Duration) []byte {
 	return fmt.Appendf(dst, "retry: %d\n\n", after.Milliseconds())

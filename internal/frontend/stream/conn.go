@@ -11,10 +11,13 @@ import (
 type Writer interface {
 	// Open is called once, before the first Write.
 	Open()
-	// Write sends bytes without delay. It reports false if the client is gone or
-	// does not read.
-	Write(b []byte) bool
+	// Write sends the pieces of a text without delay. It reports false if the client is
+	// gone or does not read.
+	Write(text Pieces) bool
 }
+
+// Pieces is a text in up to three pieces, some of which may be empty.
+type Pieces [3][]byte
 
 // Conn is one connection that carries a stream. It ends when the stream ends, or
 // when another connection takes the stream over.
@@ -35,6 +38,7 @@ func (c *Conn) signal() {
 // batch is what a connection writes next.
 type batch struct {
 	frames  []byte
+	last    [2][]byte                 // follows the frames
 	pending map[wire.ID]Notifications // the notifications among the frames
 	gone    bool                      // the stream has left the connection
 	ended   bool                      // nothing comes after the frames
@@ -47,13 +51,13 @@ func (st *Stream) next(c *Conn, spare []byte) batch {
 	if st.conn != c {
 		return batch{gone: true}
 	}
-	b := batch{frames: st.queue, pending: st.pending, ended: st.ended}
+	b := batch{frames: st.queue, last: st.last, pending: st.pending, ended: st.ended}
 	for subscription, n := range st.pending {
 		for _, msg := range n.messages(subscription) {
 			b.frames = st.appendFrame(b.frames, st.record.add(msg), msg)
 		}
 	}
-	st.queue, st.behind, st.pending = spare[:0], 0, nil
+	st.queue, st.last, st.behind, st.pending = spare[:0], [2][]byte{}, 0, nil
 	st.taken.Broadcast()
 	return b
 }
@@ -78,7 +82,7 @@ func (c *Conn) Run(ctx context.Context, expire <-chan time.Time) bool {
 		case b.gone:
 			return false
 		case len(b.frames) > 0:
-			if !c.w.Write(b.frames) {
+			if !c.w.Write(Pieces{b.frames, b.last[0], b.last[1]}) {
 				c.st.release(c, b.pending)
 				return false
 			}
@@ -94,11 +98,11 @@ func (c *Conn) Run(ctx context.Context, expire <-chan time.Time) bool {
 		select {
 		case <-c.wake:
 		case <-tick.C:
-			alive = c.st.Lines || c.w.Write(wire.AppendComment(nil, "keep-alive"))
+			alive = c.st.Lines || c.w.Write(Pieces{wire.AppendComment(nil, "keep-alive")})
 		case <-ctx.Done():
 			alive = false
 		case <-expire:
-			c.w.Write(wire.AppendRetry(nil, pollAgain))
+			c.w.Write(Pieces{wire.AppendRetry(nil, pollAgain)})
 			alive = false
 		}
 		if !alive {

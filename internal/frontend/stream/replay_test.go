@@ -12,7 +12,7 @@ func newTestLog() *MemoryLog { return NewMemoryLog(fairshare.New(1<<40, 0), 0) }
 type discard struct{}
 
 func (discard) Open()             {}
-func (discard) Write([]byte) bool { return true }
+func (discard) Write(Pieces) bool { return true }
 
 // All logs together are bounded, and so are those of one client. A log without room
 // drops its own events first, and a closed log leaves its room to others.

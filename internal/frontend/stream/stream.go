@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type Stream struct {
 	mu      sync.Mutex
 	conn    *Conn                     // carries the stream; nil between connections
 	queue   []byte                    // frames that conn has not taken yet
+	last    [2][]byte                 // the rest of the last frame in queue, which is not copied
 	behind  int                       // bytes of the new messages in queue; replayed events are not counted
 	pending map[wire.ID]Notifications // not taken by conn yet, by subscription
 	ended   bool                      // no more messages; those in the queue are still written
@@ -150,6 +152,32 @@ func (st *Stream) Finish(msgs ...[]byte) {
 	st.endLocked()
 }
 
+// FinishLarge is Finish for one large message in three pieces. The connection writes the
+// middle from where it is: the caller must not change it before [Conn.Run] has returned. For
+// a log it is copied.
+func (st *Stream) FinishLarge(begin, middle, end []byte) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.ended {
+		return
+	}
+	id := ""
+	if st.record != nil {
+		msg := slices.Concat(begin, middle, end)
+		id = st.record.add(msg)
+		begin, middle, end = nil, msg, nil
+	}
+	switch {
+	case st.conn == nil:
+	case st.Lines || len(st.pending) > 0 || wire.HasLineBreak(begin) || wire.HasLineBreak(middle) || wire.HasLineBreak(end):
+		st.queue = st.appendFrame(st.queue, id, slices.Concat(begin, middle, end))
+	default:
+		st.queue = append(wire.AppendEventStart(st.queue, id), begin...)
+		st.last = [2][]byte{middle, slices.Concat(end, []byte(wire.EventEnd))}
+	}
+	st.endLocked()
+}
+
 // End ends the stream. The connection ends when it has written what is queued. End
 // may be called more than once.
 func (st *Stream) End() {
@@ -227,7 +255,7 @@ func (st *Stream) disconnect() {
 	if st.conn != nil {
 		st.conn.signal()
 	}
-	st.conn, st.queue, st.behind = nil, nil, 0
+	st.conn, st.queue, st.last, st.behind = nil, nil, [2][]byte{}, 0
 	st.taken.Broadcast()
 }
 
