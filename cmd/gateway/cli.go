@@ -63,6 +63,7 @@ func newRoot() *cobra.Command {
 		Long: "gateway serves one MCP endpoint in front of many MCP servers.\n\n" +
 			"Without a verb it runs with ./gateway.yaml, or the gateway.yaml in your\n" +
 			"configuration folder, or without both with built-in demo upstreams.",
+		Example:       "  gateway\n  gateway -c ~/mcp/gateway.yaml\n  gateway check\n  gateway connect claude-code\n  gateway status",
 		Args:          noArgs,
 		Version:       version(),
 		SilenceErrors: true,
@@ -71,6 +72,8 @@ func newRoot() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SetVersionTemplate(versionText())
+	root.SetUsageTemplate(usageTemplate)
+	root.SetHelpTemplate(helpTemplate)
 	root.SetFlagErrorFunc(unknownFlag)
 	opts.flags(root)
 	root.AddCommand(
@@ -111,6 +114,7 @@ func newRoot() *cobra.Command {
 	}
 	root.InitDefaultCompletionCmd()
 	if shells, _, err := root.Find([]string{"completion"}); err == nil {
+		shells.Example = "  gateway completion bash > /etc/bash_completion.d/gateway\n  source <(gateway completion zsh)\n  gateway completion fish | source"
 		shells.Args, shells.RunE = noArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
 	return root
@@ -159,8 +163,12 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Serve",
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return opts.run(cmd) },
+		Long: "run serves MCP on listen, and health and metrics on admin.listen, until it gets\n" +
+			"SIGINT or SIGTERM. Then calls have drain_timeout to end. It reads its file again\n" +
+			"when the file changes, on SIGHUP and with \"gateway reload\".",
+		Example: "  gateway run\n  gateway run -c ~/mcp/gateway.yaml --listen 127.0.0.1:9000",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return opts.run(cmd) },
 	}
 	opts.flags(cmd)
 	return cmd
@@ -170,13 +178,14 @@ func newStdio() *cobra.Command {
 	var opts runOptions
 	cmd := &cobra.Command{
 		Use:   "stdio",
-		Short: "Serve the program that started this one, on standard input and output",
+		Short: "Serve a host that starts commands, on standard input and output",
 		Long: "stdio serves one client on standard input and output, for hosts that can only\n" +
 			"start commands. It ends when its input ends, and listens on no address: the keys\n" +
 			"listen and admin have no effect. The log goes to standard error, and has warnings\n" +
 			"alone unless --log-level or telemetry.log.level says otherwise.",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return opts.runStdio(cmd) },
+		Example: "  gateway stdio -c /home/me/mcp/gateway.yaml\n  gateway connect claude-desktop    # makes a host start this command",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return opts.runStdio(cmd) },
 	}
 	opts.configFlag(cmd)
 	opts.logFlag(cmd)

@@ -32,7 +32,7 @@ func newConnect() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "connect [HOST]",
 		Short: "Add the gateway to a host",
-		Long: "connect adds the gateway to the list of servers of a host: " + hostNames() + ".\n" +
+		Long: "connect adds the gateway to the list of servers of a host: " + hostNames() + ". " +
 			"It shows the change, asks, and keeps a backup beside the file.\n" +
 			"Everything else in the file stays as it is. The host starts \"gateway stdio\" with\n" +
 			"your gateway.yaml, or with --http connects to a gateway that runs already. Without\n" +

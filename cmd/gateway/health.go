@@ -37,8 +37,9 @@ func newHealth() *cobra.Command {
 			"checks of containers without other programs. Without --url it asks the admin\n" +
 			"address in the configuration, on this machine; it finds the configuration as run\n" +
 			"does.",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return opts.run(cmd) },
+		Example: "  gateway health\n  gateway health --ready\n  gateway health --url http://127.0.0.1:9090",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return opts.run(cmd) },
 	}
 	opts.configFlag(cmd)
 	cmd.Flags().StringVar(&opts.url, "url", "", "`URL` of the admin address, such as http://127.0.0.1:9090")

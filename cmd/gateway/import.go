@@ -43,7 +43,7 @@ func newImport() *cobra.Command {
 			"the values that were moved to a file, and --merge adds them to the env_file.\n" +
 			"Standard error lists the variables to set and what was changed or left out.",
 		Example: "  gateway import -o gateway.yaml --env gateway.env\n  gateway import --merge\n" +
-			"  gateway import ~/.claude.json .vscode/mcp.json -o gateway.yaml --env gateway.env",
+			"  gateway import ~/.claude.json .vscode/mcp.json -o gateway.yaml",
 		Args: func(*cobra.Command, []string) error {
 			switch {
 			case o.out != "" && o.env != "" && filepath.Clean(o.out) == filepath.Clean(o.env):

@@ -23,7 +23,8 @@ func newKey() *cobra.Command {
 		Long: "key makes an API key and prints it once: it is stored nowhere. Then it prints the\n" +
 			"entry for gateway.yaml, which contains only the digest of the key. Clients send\n" +
 			"the key as Authorization: Bearer KEY, or as X-API-Key: KEY.",
-		Args: noArgs,
+		Example: "  gateway key\n  gateway key --id ada-laptop",
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case len(id) > maxKeyID || strings.ContainsFunc(id, unicode.IsControl):

@@ -15,9 +15,10 @@ import (
 func newVersion() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version and the supported revisions of the protocol",
-		Args:  noArgs,
+		Use:     "version",
+		Short:   "Print the version and the supported revisions of the protocol",
+		Example: "  gateway version\n  gateway version --json",
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), versionNow())
