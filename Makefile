@@ -59,4 +59,4 @@ fuzz: ## every fuzz target for FUZZTIME, two at a time
 	done | xargs -P 2 -L 1 sh -c '$(GO) test -run "^\$$" -fuzz "^$$1\$$" -fuzztime $(FUZZTIME) -parallel 1 $$0'
 
 clean:
-	rm -rf bin test/node_modules
+	rm -rf bin test/node_modules test/hosts/node_modules

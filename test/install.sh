@@ -1,7 +1,7 @@
 #!/bin/sh
 # Downloads everything that the tests need, because the tests themselves have no network: the Go modules of this module, deploy/test and
 # deploy/dist; into test/node_modules, the MCP clients, the servers and the conformance suite of the end-to-end tests, with their Node;
-# and nginx.
+# into test/hosts/node_modules, hosts; and nginx.
 # Versions and digests come from go.sum and package-lock.json. The script does nothing if everything is installed.
 set -eu
 cd "$(dirname "$0")"
@@ -33,13 +33,20 @@ mkdir -p ../.cache
 exec 9>../.cache/install.lock
 flock 9
 
-want=$(cat package.json package-lock.json .npmrc | sha256sum | cut -d' ' -f1)
-if [ "$(cat node_modules/.installed 2>/dev/null)" = "$want" ]; then
-	exit 0
-fi
+# install installs the packages of this folder, unless that is done, and then runs a command that checks them.
+install() {
+	want=$(cat package.json package-lock.json .npmrc | sha256sum | cut -d' ' -f1)
+	if [ "$(cat node_modules/.installed 2>/dev/null)" = "$want" ]; then
+		return
+	fi
+	complete() { npm ci --no-audit --no-fund --loglevel=error && "$@" >/dev/null; }
+	try complete "$@"
+	echo "$want" >node_modules/.installed
+}
 
 # The machine's npm may run on an older Node than the packages require: the packages run on the Node that is installed with them.
 # That Node is an optional package for each platform, which npm skips silently if the download fails.
-install() { npm ci --no-audit --no-fund --loglevel=error && ./node_modules/.bin/node --version >/dev/null; }
-try install
-echo "$want" >node_modules/.installed
+install ./node_modules/.bin/node --version
+# The hosts are large and have no packages in common with the others.
+cd hosts
+install test -e node_modules/@openai/codex

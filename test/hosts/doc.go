@@ -1,0 +1,4 @@
+// Package hosts runs real hosts from npm: what their own commands write is read by gateway import.
+//
+// The packages are below node_modules, which test/install.sh fills. The hosts run with an empty home folder and without a network.
+package hosts
