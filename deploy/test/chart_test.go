@@ -12,6 +12,8 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -292,5 +294,86 @@ func TestChartHosts(t *testing.T) {
 	named := strings.Replace(minimal, "config:", "config:\n  allowed_hosts: [mine]", 1)
 	if got := hosts(named); !slices.Equal(got, []string{"mine"}) {
 		t.Errorf("with allowed_hosts in the values: allowed_hosts %v", got)
+	}
+}
+
+// TestChartEgress checks that the network policy lets the gateway reach what config names.
+func TestChartEgress(t *testing.T) {
+	r := mustRender(t, "gateway", `
+config:
+  auth:
+    mode: jwt
+    jwt:
+      - {issuer: "https://idp.example.com", audience: a, jwks: "https://keys.example.com:8444/jwks", discovery: "https://meta.example.com:8445/openid"}
+  mcpServers:
+    search: {url: "http://search:8001/mcp"}
+    many: {urls: ["http://a:8002/mcp", "http://b:8003/mcp"]}
+`)
+	var ports []int
+	for _, rule := range find[*networking.NetworkPolicy](r)[0].Spec.Egress {
+		for _, p := range rule.Ports {
+			ports = append(ports, p.Port.IntValue())
+		}
+	}
+	slices.Sort(ports)
+	if got, want := slices.Compact(ports), []int{53, 443, 8001, 8002, 8003, 8444, 8445}; !slices.Equal(got, want) {
+		t.Errorf("egress to %v, want %v", got, want)
+	}
+}
+
+// TestChartTLS checks that all parts know that the gateway serves TLS.
+func TestChartTLS(t *testing.T) {
+	values := strings.Replace(minimal, "config:", "config:\n  tls: {cert: /run/secrets/mcpgateway/cert, key: /run/secrets/mcpgateway/key}", 1) +
+		"ingress: {enabled: true, host: mcp.example.com}\nhttpRoute: {enabled: true, parentRefs: [{name: x}]}\n"
+	for values, want := range map[string]string{values: "https", minimal + "ingress: {enabled: true, host: mcp.example.com}\n": "http"} {
+		objects, notes, err := render(t, "gateway", values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			if s, ok := o.Object.(*core.Service); ok && s.Spec.Ports[0].Name == "mcp" && *s.Spec.Ports[0].AppProtocol != want {
+				t.Errorf("the Service says %s, want %s", *s.Spec.Ports[0].AppProtocol, want)
+			}
+			if i, ok := o.Object.(*networking.Ingress); ok && (i.Annotations["nginx.ingress.kubernetes.io/backend-protocol"] == "HTTPS") != (want == "https") {
+				t.Errorf("%s: the ingress has %v", want, i.Annotations)
+			}
+		}
+		if !strings.Contains(notes, `"url": "`+want+`://127.0.0.1:8080/mcp"`) || strings.Contains(notes, "BackendTLSPolicy") != (want == "https") {
+			t.Errorf("%s: the notes are\n%s", want, notes)
+		}
+	}
+	if _, notes, _ := render(t, "gateway", strings.Replace(values, "ingress: {enabled: true, host: mcp.example.com}", "", 1)); !strings.Contains(notes, "https://gateway-mcp-gateway.tools.svc:80/mcp") {
+		t.Errorf("without an ingress the notes are\n%s", notes)
+	}
+}
+
+// TestChartPersistence checks that state_dir is on the volume, whoever made the claim.
+func TestChartPersistence(t *testing.T) {
+	const one = minimal + "replicas: 1\n"
+	for name, c := range map[string]struct{ values, claim, dir, strategy string }{
+		"one replica":      {one + "persistence: {enabled: true}", "gateway-mcp-gateway-state", "/var/lib/mcpgateway-state", "Recreate"},
+		"a claim":          {one + "persistence: {enabled: true, existingClaim: mine}", "mine", "/var/lib/mcpgateway-state", "Recreate"},
+		"several replicas": {minimal + "persistence: {enabled: true, accessModes: [ReadWriteMany]}", "gateway-mcp-gateway-state", "/var/lib/mcpgateway-state", "RollingUpdate"},
+		"a folder":         {strings.Replace(one, "config:", "config:\n  state_dir: /state", 1) + "persistence: {enabled: true}", "gateway-mcp-gateway-state", "/state", "Recreate"},
+	} {
+		r := mustRender(t, "gateway", c.values)
+		if !strings.Contains(r.config.Data["gateway.yaml"], "state_dir: "+c.dir+"\n") {
+			t.Errorf("%s: the configuration is\n%s", name, r.config.Data["gateway.yaml"])
+		}
+		claims := find[*core.PersistentVolumeClaim](r)
+		if made := len(claims) == 1 && claims[0].Name == c.claim; made == (c.claim == "mine") {
+			t.Errorf("%s: claims %v", name, claims)
+		}
+		pod := r.pod()
+		mounted := slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m core.VolumeMount) bool { return m.Name == "state" && m.MountPath == c.dir })
+		bound := slices.ContainsFunc(pod.Volumes, func(v core.Volume) bool {
+			return v.Name == "state" && v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == c.claim
+		})
+		if !mounted || !bound || string(r.deployment.Spec.Strategy.Type) != c.strategy {
+			t.Errorf("%s: mounted %t, bound %t, strategy %s", name, mounted, bound, r.deployment.Spec.Strategy.Type)
+		}
+	}
+	if _, _, err := render(t, "gateway", minimal+"persistence: {enabled: true}"); err == nil || !strings.Contains(err.Error(), "persistence.accessModes lacks ReadWriteMany") {
+		t.Errorf("several replicas with a volume for one: %v", err)
 	}
 }

@@ -31,6 +31,8 @@ func newObject(apiVersion, kind string) runtime.Object {
 		return new(core.ConfigMap)
 	case "v1 Service":
 		return new(core.Service)
+	case "v1 PersistentVolumeClaim":
+		return new(core.PersistentVolumeClaim)
 	case "v1 ServiceAccount":
 		return new(core.ServiceAccount)
 	case "apps/v1 Deployment":

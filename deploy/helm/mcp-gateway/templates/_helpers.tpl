@@ -44,6 +44,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 allowed_hosts has the names of the Service and the routes. */}}
 {{- define "mcp-gateway.config" -}}
 {{- $base := dict "listen" "0.0.0.0:8080" "admin" (dict "listen" "0.0.0.0:9090") "drain_timeout" "20s" }}
+{{- if .Values.persistence.enabled }}{{ $_ := set $base "state_dir" "/var/lib/mcpgateway-state" }}{{ end }}
 {{- $config := mustMergeOverwrite $base (deepCopy .Values.config) }}
 {{- if and (dig "auth" "insecure" false $config) (not (get $config "allowed_hosts")) }}
 {{- $name := include "mcp-gateway.fullname" . }}
@@ -54,6 +55,18 @@ allowed_hosts has the names of the Service and the routes. */}}
 {{- $_ := set $config "allowed_hosts" $hosts }}
 {{- end }}
 {{- $config | toYaml }}
+{{- end }}
+
+{{/* The MCP servers of config, under whichever name it has for them, in YAML. */}}
+{{- define "mcp-gateway.upstreams" -}}
+{{- $config := include "mcp-gateway.config" . | fromYaml }}
+{{- merge (dict) (get $config "upstreams" | default dict) (get $config "mcpServers" | default dict) (get $config "servers" | default dict) | toYaml }}
+{{- end }}
+
+{{/* Whether the gateway itself serves TLS. */}}
+{{- define "mcp-gateway.tls" -}}
+{{- $config := include "mcp-gateway.config" . | fromYaml }}
+{{- if dig "tls" "cert" "" $config }}true{{ end }}
 {{- end }}
 
 {{/* The port at the end of an address. */}}
@@ -101,12 +114,13 @@ allowed_hosts has the names of the Service and the routes. */}}
 {{- $ports := dict }}
 {{- $config := include "mcp-gateway.config" . | fromYaml }}
 {{- $urls := list }}
-{{- range $upstream := get $config "upstreams" | default dict }}
+{{- range $upstream := include "mcp-gateway.upstreams" . | fromYaml }}
 {{- if get $upstream "command" }}
 {{- /* For the downloads of npx and uvx, and most services that such servers use. */}}
 {{- $_ := set $ports "443" true }}
 {{- end }}
 {{- $urls = concat $urls (list (get $upstream "url") (get $upstream "serverUrl") (get $upstream "httpUrl")) }}
+{{- $urls = concat $urls (get $upstream "urls" | default list) }}
 {{- $auth := get $upstream "auth" | default dict }}
 {{- $urls = concat $urls (list (get $auth "issuer") (get $auth "token_url") (dig "idp" "issuer" "" $auth) (dig "idp" "token_url" "" $auth)) }}
 {{- if eq (get $auth "kind") "user" }}
@@ -115,7 +129,7 @@ allowed_hosts has the names of the Service and the routes. */}}
 {{- end }}
 {{- end }}
 {{- range $jwt := dig "auth" "jwt" list $config }}
-{{- $urls = append $urls (get $jwt "issuer") }}
+{{- $urls = concat $urls (list (get $jwt "issuer") (get $jwt "jwks") (get $jwt "discovery")) }}
 {{- end }}
 {{- range $url := $urls }}
 {{- $host := regexFind "^https?://[^/?#]+" $url }}
@@ -137,7 +151,7 @@ allowed_hosts has the names of the Service and the routes. */}}
 {{- $config := include "mcp-gateway.config" . | fromYaml }}
 {{- if hasKey $config "Error" }}{{ fail (printf "config: %s" (get $config "Error")) }}{{ end }}
 {{- if not .Values.existingConfigMap }}
-{{- if not (get $config "upstreams") }}
+{{- if not (include "mcp-gateway.upstreams" . | fromYaml) }}
 {{- fail "config.upstreams is empty: name at least one MCP server, such as --set config.upstreams.search.url=http://mcp-search:8000/mcp" }}
 {{- end }}
 {{- $mode := dig "auth" "mode" "none" $config }}
@@ -162,6 +176,9 @@ allowed_hosts has the names of the Service and the routes. */}}
 {{- if not (dig "requests" "cpu" "" .Values.resources) }}
 {{- fail "autoscaling.cpu is a share of resources.requests.cpu, which is not set: set it, or nothing is scaled" }}
 {{- end }}
+{{- end }}
+{{- if and .Values.persistence.enabled (include "mcp-gateway.replicated" .) (not (has "ReadWriteMany" .Values.persistence.accessModes)) }}
+{{- fail "persistence.accessModes lacks ReadWriteMany: several replicas share one volume. Add it if your storage class can, or set replicas: 1 and autoscaling.enabled: false" }}
 {{- end }}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) }}
 {{- fail "ingress.host is empty: set it to the host that clients use, as in config.public_url" }}
