@@ -82,6 +82,12 @@ func checkBlock(w *walk, v wire.Value) wire.Raw {
 		w.report(WrongType, secToolResult, true, "must be a block, not "+kindOf(v))
 		return content.TextBlock(string(v.Raw()))
 	}
+	if one := w.withOneType(v); one != nil {
+		if fix := checkBlock(w, wire.ValueOf(one)); fix != nil {
+			return fix
+		}
+		return one
+	}
 	kind := v.Get("type")
 	rules, since := rulesOf(kind)
 	if rules == nil {
@@ -100,6 +106,27 @@ func checkBlock(w *walk, v wire.Value) wire.Raw {
 		return content.TextBlock(string(v.Raw()))
 	}
 	return fix
+}
+
+// typeRule is the rule for which withOneType looks.
+var typeRule = []rule{{name: "type"}}
+
+// withOneType returns a block without all but the last of its types, nil if it has one at
+// most or nothing is repaired. A block is checked by the type that it keeps.
+func (w *walk) withOneType(v wire.Value) wire.Raw {
+	if !w.repair {
+		return nil
+	}
+	n := 0
+	for m := range v.Members() {
+		if m.Key.IsString("type") {
+			n++
+		}
+	}
+	if n < 2 {
+		return nil
+	}
+	return joinParts(w.duplicates(v, typeRule, 1))
 }
 
 func rulesOf(kind wire.Value) (rules []rule, since wire.Revision) {
