@@ -105,6 +105,7 @@ func (e *entry) check(m *mapping) {
 	e.checkCommand(m)
 	e.checkSession(m)
 	e.checkAuth(m)
+	e.checkTLS(m)
 	e.warnCleartext(m)
 	if m.has("timeout") && e.Timeout > e.MaxDuration {
 		m.errorf("timeout", "is longer than max_duration, which is %v and ends a call first; raise max_duration too", e.MaxDuration)
@@ -121,6 +122,20 @@ func (e *entry) check(m *mapping) {
 	if e.EnvFile != "" && !isRemote(m) && !e.lacks("envFile") {
 		e.mergeEnvFile(m)
 	}
+}
+
+// checkTLS refuses keys of TLS for programs and for URLs without TLS.
+func (e *entry) checkTLS(m *mapping) {
+	for _, key := range []string{"ca", "client_cert"} {
+		switch {
+		case !m.has(key):
+		case m.has("command") && !isRemote(m):
+			m.errorf(key, notForCommand)
+		case !slices.ContainsFunc(e.AllURLs(), func(u string) bool { return strings.HasPrefix(u, "https:") }) && e.URL != "":
+			m.errorf(key, "is for https, and %s has http; write https://, or remove this key", urlKey(m))
+		}
+	}
+	e.CA = inFolder(m.d.dir, e.CA)
 }
 
 // system is the operating system; tests replace it.

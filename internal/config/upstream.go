@@ -117,6 +117,9 @@ type Connection struct {
 	Headers Headers     `yaml:"headers" format:"headers" doc:"HTTP headers for the remote server; {{principal.subject}} and the like stand for the calling principal"`
 	Auth    Credentials `yaml:"auth,omitempty" doc:"credentials for the remote server"`
 
+	CA         string     `yaml:"ca" format:"non-empty" doc:"file with certificates in PEM: the authorities that sign the certificate of the remote server, in place of those of the system"`
+	ClientCert ClientCert `yaml:"client_cert,omitempty" doc:"certificate that the gateway shows to the remote server"`
+
 	Transport Transport `yaml:"transport" enum:"auto|stdio|streamable-http|sse" doc:"transport of a remote server; auto by default, and stdio if command is set"`
 	Era       Era       `yaml:"era" default:"auto" enum:"auto|legacy|modern" doc:"era of the protocol; auto detects it"`
 
@@ -129,6 +132,18 @@ type Connection struct {
 	MaxSessions int      `yaml:"max_sessions" default:"100" min:"1" max:"100000" doc:"sessions of clients or principals at the same time; no principal, or address, has more than is left for the others"`
 	AskCalls    AskCalls `yaml:"ask_calls" default:"refuse" enum:"refuse|serialize" doc:"whether questions that name no call are refused while calls of several clients run, or one call runs at a time"`
 	Roots       []Root   `yaml:"roots" doc:"answer of a shared session to roots/list"`
+}
+
+// ClientCert names the files of a client certificate.
+type ClientCert struct {
+	Cert string `yaml:"cert" format:"non-empty" doc:"file with the certificate in PEM, and the authorities between it and the root"`
+	Key  string `yaml:"key" format:"non-empty" doc:"file with its private key in PEM"`
+}
+
+// check demands both files.
+func (c *ClientCert) check(m *mapping) {
+	m.needs("cert", "key")
+	c.Cert, c.Key = inFolder(m.d.dir, c.Cert), inFolder(m.d.dir, c.Key)
 }
 
 // Breaker configures the circuit breakers of the sessions with an upstream.

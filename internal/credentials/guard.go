@@ -2,6 +2,8 @@ package credentials
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -31,9 +33,10 @@ const (
 // and must not give them access to the gateway's network (2026-07-28,
 // basic/security_best_practices, "Server-Side Request Forgery"). It is immutable.
 type guard struct {
-	trusted  map[string]bool // origins of the configuration
-	hosts    map[string]bool // the same as host:port, for the dialer
-	loopback bool            // the upstream is on loopback
+	trusted  map[string]bool       // origins of the configuration
+	hosts    map[string]bool       // the same as host:port, for the dialer
+	loopback bool                  // the upstream is on loopback
+	roots    func() *x509.CertPool // see Options.Roots
 }
 
 // newGuard returns the guard of the upstream at u. configured are other URLs of the
@@ -67,10 +70,15 @@ func (g *guard) client(follow bool) *http.Client {
 	d := &net.Dialer{Timeout: requestTime, KeepAlive: -1}
 	checked := *d
 	checked.Control = func(_, address string, _ syscall.RawConn) error { return g.checkAddress(address) }
+	var secure *tls.Config
+	if g.roots != nil {
+		secure = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: g.roots()}
+	}
 	return &http.Client{
 		Timeout: requestTime,
 		Transport: bounded{&http.Transport{
-			Proxy: http.ProxyFromEnvironment,
+			TLSClientConfig: secure,
+			Proxy:           http.ProxyFromEnvironment,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				if g.hosts[strings.ToLower(address)] {
 					return d.DialContext(ctx, network, address)

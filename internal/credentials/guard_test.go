@@ -2,16 +2,22 @@ package credentials
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"mcpgateway/internal/gatewaytest"
 )
 
 func TestPublicAddresses(t *testing.T) {
@@ -201,5 +207,28 @@ func TestMetadataThatLeadsAstray(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Requests for credentials trust the authorities of the upstream too.
+func TestRootsOfAnUpstream(t *testing.T) {
+	ca := gatewaytest.NewAuthority(t)
+	cert, key := ca.Server()
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	srv.StartTLS()
+	defer srv.Close()
+	g := newGuard(at(t, srv.URL))
+	if _, err := g.fetch(t.Context(), "it", at(t, srv.URL)); err == nil {
+		t.Error("an unknown authority is trusted")
+	}
+	g.roots = ca.Pool
+	if a, err := g.fetch(t.Context(), "it", at(t, srv.URL)); err != nil || a.Status != http.StatusNotFound {
+		t.Errorf("got %d, %v", a.Status, err)
 	}
 }

@@ -2,6 +2,7 @@ package credentials
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -43,6 +44,9 @@ type Options struct {
 	SubjectType string
 
 	Store *Store // for the kind User
+	// Roots returns the authorities whose certificates are trusted; nil means those of the
+	// system.
+	Roots func() *x509.CertPool
 	// Now returns the time; nil means time.Now.
 	Now func() time.Time
 }
@@ -80,6 +84,7 @@ func newTokens(o Options) (tokenSource, error) {
 		return nil, nil
 	}
 	g := newGuard(o.URL, o.Authority.Issuer, o.Authority.TokenURL, o.IdP.Issuer, o.IdP.TokenURL)
+	g.roots = o.Roots
 	params := tokenParams{scopes: o.Scopes, resource: oauthmeta.CanonicalURI(o.URL), audience: o.Audience}
 	if o.Resource != nil {
 		params.resource = *o.Resource

@@ -47,6 +47,7 @@ func TestRemote(t *testing.T) {
 	for want, why := range map[string]error{
 		"nothing listens on mcp.test:443: start the server, or check the host and port of url":                                                                  syscall.ECONNREFUSED,
 		"https://mcp.test/mcp answered HTTP 200 with an odd content type and not with MCP: check the path of url":                                               &UnexpectedContentType{200, "a b"},
+		"mcp.test ends the connection after the handshake of TLS: it may ask for a client certificate, which you name under client_cert":                        errors.New("http2: client conn could not be established"),
 		"mcp.test does not answer in HTTP/1.1: check the host and port of url; if it speaks TLS, write https://":                                                errors.New("malformed HTTP response"),
 		"https://mcp.test/mcp does not answer in time: check that the server is at work there, that no firewall is in between, and raise timeout if it is slow": ErrHandshakeTimeout,
 	} {

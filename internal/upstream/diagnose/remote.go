@@ -91,13 +91,16 @@ func networkAdvice(u *url.URL, why error) string {
 		return fmt.Sprintf("the certificate of %s is not valid (%v): the server needs a new one, or this machine the right time", host, e)
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](why); ok {
-		return fmt.Sprintf("the certificate of %s is signed by an authority that is not trusted here: name a file with that authority's certificate in SSL_CERT_FILE, in the environment of the gateway", host)
+		return fmt.Sprintf("the certificate of %s is signed by an authority that is not trusted here: name a file with that authority's certificate under ca", host)
 	}
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](why); ok {
 		return fmt.Sprintf("the certificate of %s cannot be verified: %v", host, e.Err)
 	}
 	if e, ok := errors.AsType[*net.OpError](why); ok && e.Op == "remote error" { // an alert of TLS
-		return fmt.Sprintf("%s refuses TLS with this gateway (%v): it may ask for a client certificate or another version of TLS", host, e.Err)
+		return fmt.Sprintf("%s refuses TLS with this gateway (%v): it may ask for a client certificate, which you name under client_cert, or another version of TLS", host, e.Err)
+	}
+	if strings.Contains(why.Error(), "client conn could not be established") { // HTTP/2, and TLS 1.3 refused the client after its handshake
+		return fmt.Sprintf("%s ends the connection after the handshake of TLS: it may ask for a client certificate, which you name under client_cert", host)
 	}
 	timeout, isNet := errors.AsType[net.Error](why)
 	switch {

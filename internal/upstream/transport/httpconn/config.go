@@ -2,6 +2,7 @@ package httpconn
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/url"
@@ -19,6 +20,11 @@ type Config struct {
 	Headers map[string]string
 	// Credentials are sent beside Headers; nil: there are none.
 	Credentials Credentials
+
+	// TLS returns the configuration of the next handshake: roots and certificates. It must
+	// not block. The pool sets the name of the server and the protocols. nil: the defaults
+	// of the system.
+	TLS func() (*tls.Config, error)
 
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error) // nil: over the network
 }

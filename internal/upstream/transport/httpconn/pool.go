@@ -2,6 +2,7 @@ package httpconn
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -43,15 +44,16 @@ func NewPool(o *Config, concurrent int) *Pool {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
-	p.transport = http1.New(&http.Transport{
-		Proxy: http.ProxyFromEnvironment, // which uses no proxy for loopback
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			c, err := dial(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return p.adopt(c)
-		},
+	connect := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return p.adopt(c)
+	}
+	t := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment, // which uses no proxy for loopback
+		DialContext:         connect,
 		TLSHandshakeTimeout: handshakeTimeout,
 		ForceAttemptHTTP2:   true,
 		DisableCompression:  true,
@@ -59,8 +61,48 @@ func NewPool(o *Config, concurrent int) *Pool {
 		IdleConnTimeout:     idleTimeout,
 
 		MaxResponseHeaderBytes: maxHeaders,
-	})
+	}
+	if o.TLS != nil {
+		d := tlsDialer{connect, o.TLS}
+		t.DialTLSContext = d.dial
+		if config, err := o.TLS(); err == nil { // dial reports the error
+			t.TLSClientConfig = config.Clone() // for connections through a proxy
+		}
+	}
+	p.transport = http1.New(t)
 	return p
+}
+
+// tlsDialer opens connections with the configuration of TLS at that time: the files that it
+// comes from may change while the pool is in use.
+type tlsDialer struct {
+	connect func(ctx context.Context, network, addr string) (net.Conn, error)
+	config  func() (*tls.Config, error)
+}
+
+func (d tlsDialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	current, err := d.config()
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	config := current.Clone()
+	config.ServerName, config.NextProtos = host, []string{"h2", "http/1.1"}
+	c, err := d.connect(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	secured := tls.Client(c, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return secured, nil
 }
 
 // adopt adds a connection to the pool until it is closed.
