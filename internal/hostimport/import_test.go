@@ -408,3 +408,15 @@ func TestProgramsVariables(t *testing.T) {
 		loads(t, im)
 	}
 }
+
+// The file of Claude Code has the history of its projects, and may be far larger than a configuration.
+func TestImportOfLargeFile(t *testing.T) {
+	file := `{"history": ["` + strings.Repeat("x", 2*configfile.MaxSize) + `"], "mcpServers": {"a": {"command": "x"}}}`
+	if im, err := Import(File{Name: "x.json", Data: []byte(file), Folder: "/"}); err != nil || im.Upstreams != 1 {
+		t.Errorf("%+v, %v", im, err)
+	}
+	_, err := Import(File{Name: "x.json", Data: make([]byte, maxFile+1), Folder: "/"})
+	if err == nil || err.Error() != "x.json:1:1: is larger than 64MiB" {
+		t.Error(err)
+	}
+}

@@ -1,10 +1,12 @@
 package docs
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"os"
@@ -16,6 +18,7 @@ import (
 
 	"mcpgateway/internal/config"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"gopkg.in/yaml.v3"
 )
 
@@ -176,6 +179,9 @@ func loads(t *testing.T, text string, files map[string]string) {
 	if err != nil {
 		t.Fatalf("the gateway rejects\n%s\n%v", text, err)
 	}
+	if err := jsonSchema(t).Validate(plain(t, text)); err != nil {
+		t.Errorf("the JSON Schema rejects\n%s\n%v", text, err)
+	}
 	for _, w := range c.Warnings {
 		t.Errorf("the gateway warns: %v", w)
 	}
@@ -254,4 +260,28 @@ func TestParts(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) { configuration(t, b) })
 	}
 	condition(t, block{text: "args.x == 1\n\n'a' in principal.groups"})
+}
+
+// jsonSchema is the JSON Schema that gateway schema prints.
+func jsonSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(config.JSONSchema()))
+	must(t, err)
+	c := jsonschema.NewCompiler()
+	must(t, c.AddResource(config.SchemaID, doc))
+	schema, err := c.Compile(config.SchemaID)
+	must(t, err)
+	return schema
+}
+
+// plain is the content of a configuration as JSON has it.
+func plain(t *testing.T, text string) any {
+	t.Helper()
+	var content any
+	must(t, yaml.Unmarshal([]byte(text), &content))
+	data, err := json.Marshal(content)
+	must(t, err)
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	must(t, err)
+	return value
 }
