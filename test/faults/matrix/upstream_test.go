@@ -212,6 +212,9 @@ func textResult(text string) string {
 	return `{"resultType":"complete","content":[{"type":"text","text":` + string(quoted) + `}]}`
 }
 
+// hugeResult is over the size limit. It is made once, as the server has to share the machine with the gateway that is measured.
+var hugeResult = sync.OnceValue(func() string { return textResult(strings.Repeat("x", 2*maxMessage)) })
+
 // progress returns an event of a call.
 func progress(m raw.Message, n int) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, paramsOf(m).Meta.Token, n)
@@ -258,7 +261,7 @@ func (u *upstream) sendFaulty(kind, id, message string, o output) {
 	case noAnswer:
 		o.end()
 	case huge:
-		o.write(o.frame(`{"jsonrpc":"2.0","id":` + id + `,"result":` + textResult(strings.Repeat("x", 2*maxMessage)) + `}`))
+		o.write(o.frame(`{"jsonrpc":"2.0","id":` + id + `,"result":` + hugeResult() + `}`))
 	case garbage:
 		o.write(o.frame("}{ not JSON"))
 	case exits, exitLoop:
