@@ -28,6 +28,9 @@ done
 # The tests of ./bench compare with nginx.
 try ../bench/nginx.sh
 
+# The tests of completions source them in bash, zsh and fish.
+try shells/install.sh
+
 # Two concurrent runs would overwrite the same folder.
 mkdir -p ../.cache
 exec 9>../.cache/install.lock
