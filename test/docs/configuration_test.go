@@ -253,3 +253,30 @@ func escape(text string) string {
 	}
 	return b.String()
 }
+
+// TestCommentsAreOfOneKey checks that a comment of gateway.yaml.example is about the key below it alone: the page shows it for that key, and another one
+// that it describes would have no description.
+func TestCommentsAreOfOneKey(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "gateway.yaml.example"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(outOfUse.ReplaceAll(text, []byte("$1$2$3"))), "\n")
+	key := regexp.MustCompile(`^( *)([A-Za-z_]+):`)
+	for i, line := range lines {
+		m := key.FindStringSubmatch(line)
+		if m == nil || i == 0 || !comment.MatchString(lines[i-1]) {
+			continue
+		}
+		next := i + 1
+		for next < len(lines) && strings.HasPrefix(lines[next], m[1]+" ") {
+			next++ // what the key contains
+		}
+		if next == len(lines) {
+			break
+		}
+		if n := key.FindStringSubmatch(lines[next]); n != nil && n[1] == m[1] && !strings.Contains(lines[next], " # ") {
+			t.Errorf("gateway.yaml.example:%d: %s has no comment of its own, and follows %s, which has one", next+1, n[2], m[2])
+		}
+	}
+}
