@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"mcpgateway/internal/plaintext"
 )
 
 // Namespace is the prefix of the gateway's own metrics.
@@ -42,20 +45,15 @@ func (o *LogOptions) JSON() bool {
 	return o.Format != "console" && (o.Format != "auto" || !isTerminal(o.Out))
 }
 
-// timeForm is the form of times in lines for programs, the same as in the audit.
-const timeForm = "2006-01-02T15:04:05.000Z07:00"
-
-// encodeTime encodes a time in UTC, so that the times of several machines can be compared.
+// encodeTime encodes a time in UTC, as the audit does, so that the times of several machines can
+// be compared.
 func encodeTime(t time.Time, enc zapcore.PrimitiveArrayEncoder) {
-	t = t.UTC()
-	if e, ok := enc.(interface {
-		AppendTimeLayout(t time.Time, layout string)
-	}); ok {
-		e.AppendTimeLayout(t, timeForm)
-		return
-	}
-	enc.AppendString(t.Format(timeForm))
+	room := timeRoom.Get().(*[32]byte)
+	enc.AppendByteString(plaintext.AppendTime(room[:0], t))
+	timeRoom.Put(room)
 }
+
+var timeRoom = sync.Pool{New: func() any { return new([32]byte) }}
 
 // flushInterval bounds how long a log line is buffered. Lines are buffered because one
 // system call for each line would cost more than the rest of a call through the gateway.
