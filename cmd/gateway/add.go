@@ -137,11 +137,14 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 		im.Variables[i].Uses = nil // they are on the command line
 	}
 	e.tell(out, im.Variables)
+	next := "check "
 	if o.oauth {
-		fmt.Fprintf(out, "Next: gateway login %s\n", name)
-	} else {
-		fmt.Fprintf(out, "Next: gateway check %s\n", name)
+		next = "login "
 	}
+	if next += name; o.file != "" {
+		next += " -c " + shellWord(o.file)
+	}
+	fmt.Fprintf(out, "Next: gateway %s\n", next)
 	return nil
 }
 
@@ -199,7 +202,7 @@ func (e *edited) imported(name string, entry map[string]any) (*hostimport.Result
 	if err != nil {
 		return nil, err
 	}
-	o := hostimport.Options{Taken: e.taken, Program: programName()}
+	o := hostimport.Options{Taken: e.taken, Gateways: true} // the user means it; save finds a loop
 	im, err := o.Import(hostimport.File{Name: "add.json", Data: data, Folder: folder})
 	var errs config.Errors
 	if errors.As(err, &errs) { // the positions mean nothing to the user

@@ -96,9 +96,15 @@ func sets(values, variable string) bool {
 	return regexp.MustCompile(`(?m)^[ \t]*(export )?` + regexp.QuoteMeta(variable) + `[ \t]*=`).MatchString(values)
 }
 
-// taken reports whether a variable must not get a new value.
+// taken reports whether a variable must not get a new value. The environment takes precedence over the env_file.
 func (e *edited) taken(variable string) bool {
-	return uses(e.text, variable) || sets(e.values, variable)
+	return isSet(variable) || uses(e.text, variable) || sets(e.values, variable)
+}
+
+// isSet reports whether the environment has a variable.
+func isSet(variable string) bool {
+	_, set := lookupEnv(variable)
+	return set
 }
 
 // addValues adds lines of variables to the env_file, and the key env_file if the configuration has none.
@@ -129,11 +135,14 @@ func (e *edited) save(stderr io.Writer, changed ...string) error {
 		return configfile.Read(path)
 	}
 	after, err := config.Parse(e.name, e.Bytes(), lookupEnv, gateway.CheckConditions(), config.WithReader(read))
+	if err == nil {
+		err = after.CheckLoops()
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "nothing is changed: %s would have these errors:\n", e.name)
 		return err
 	}
-	if e.before != nil {
+	if e.before != nil && e.before.EnvFile == after.EnvFile { // a new env_file may set variables of others
 		if differ := differing(e.before, after, changed); differ != "" {
 			return fmt.Errorf("nothing is changed: %s would change too; edit %s by hand", differ, e.name)
 		}
@@ -180,9 +189,9 @@ func (e *edited) add(im *hostimport.Result) error {
 func (e *edited) tell(out io.Writer, variables []hostimport.Variable) {
 	var moved, unset []string
 	for _, v := range variables {
-		if _, set := lookupEnv(v.Name); v.Moved {
+		if v.Moved {
 			moved = append(moved, v.Name)
-		} else if !set && !sets(e.values, v.Name) {
+		} else if !isSet(v.Name) && !sets(e.values, v.Name) {
 			note := strings.TrimSpace(variableSource(v))
 			if note != "" {
 				note = "\n    " + note

@@ -80,7 +80,7 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	opts := hostimport.Options{Program: programName()}
 	if o.out != "" && o.env != "" {
-		opts.EnvFile = relativeTo(filepath.Dir(o.out), o.env)
+		opts.EnvFile, opts.Taken = relativeTo(filepath.Dir(o.out), o.env), isSet
 	}
 	im, err := opts.Import(files...)
 	if err != nil {

@@ -32,6 +32,8 @@ type Options struct {
 	EnvFile string
 	// Program is the name of the gateway's own program, without a folder. Servers that start it are left out.
 	Program string
+	// Gateways keeps servers that are this gateway, or start one.
+	Gateways bool
 }
 
 // Server is one server of a result.

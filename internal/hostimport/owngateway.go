@@ -11,6 +11,9 @@ import (
 
 // ownGateway says how a server is the gateway itself, "" if it is not.
 func (im *importer) ownGateway(s *server) string {
+	if im.Gateways {
+		return ""
+	}
 	if s.url != "" {
 		into := im.Into
 		if into == nil {

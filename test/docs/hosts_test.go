@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"mcpgateway/internal/config"
@@ -32,18 +31,13 @@ func servers(text string) map[string]json.RawMessage {
 // imported returns the configuration that `gateway import` makes of a host's file. No server may be lost.
 func imported(t *testing.T, b block) *config.Config {
 	t.Helper()
-	// import leaves out a gateway at the usual address, and one that a command starts.
-	text := strings.ReplaceAll(b.text, `/gateway"`, `/other-gateway"`)
-	im, err := hostimport.Options{Into: &config.Config{}}.Import(hostimport.File{Name: "mcp.json", Data: []byte(text), Folder: t.TempDir()})
+	im, err := hostimport.Options{Gateways: true}.Import(hostimport.File{Name: "mcp.json", Data: []byte(b.text), Folder: t.TempDir()})
 	if err != nil {
 		t.Fatalf("%s: gateway import rejects it: %v", b.place, err)
 	}
 	c, err := config.Parse("gateway.yaml", im.YAML, anyEnv)
 	if err != nil {
 		t.Fatalf("%s: the output of gateway import cannot be loaded: %v\n%s", b.place, err, im.YAML)
-	}
-	for i := range c.Upstreams {
-		c.Upstreams[i].Command = strings.ReplaceAll(c.Upstreams[i].Command, "/other-gateway", "/gateway")
 	}
 	if len(c.Upstreams) != len(servers(b.text)) {
 		t.Errorf("%s: gateway import returns only %d servers", b.place, len(c.Upstreams))
