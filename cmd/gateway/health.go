@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/console"
 )
 
 // maxHealth bounds the answer, which names at most every upstream.
@@ -59,11 +61,18 @@ func (o *healthOptions) run(cmd *cobra.Command) error {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
-	if err := askHealth(ctx, target); err != nil {
+	down, err := askHealth(ctx, target)
+	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", target)
-	return err
+	if !o.ready {
+		down, _ = askHealth(ctx, base+"/readyz") // it says more, and decides nothing
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", target)
+	for _, text := range down {
+		fmt.Fprintf(cmd.OutOrStdout(), "  %s\n", console.Line(text))
+	}
+	return nil
 }
 
 // base is the URL of the admin address, without a path.
@@ -97,12 +106,12 @@ func localAddress(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// askHealth returns nil if the gateway answers that it is healthy. It uses no proxy and follows no redirect,
-// so that only the gateway can answer.
-func askHealth(ctx context.Context, target string) error {
+// askHealth returns no error if the gateway answers that it is healthy, and what is down all the same. It
+// uses no proxy and follows no redirect, so that only the gateway can answer.
+func askHealth(ctx context.Context, target string) (down []string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
 	resp, err := transport.RoundTrip(req)
@@ -113,22 +122,23 @@ func askHealth(ctx context.Context, target string) error {
 		case errors.Is(err, syscall.ECONNREFUSED):
 			err = errors.New("nothing listens there: start the gateway, or give the admin address of the running one with --url, or its configuration with -c")
 		}
-		return fmt.Errorf("%s: %w", target, err)
+		return nil, fmt.Errorf("%s: %w", target, err)
 	}
 	defer resp.Body.Close()
 	var page struct {
 		Status  string   `json:"status"`
 		Waiting []string `json:"waiting"`
+		Down    []string `json:"down"`
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxHealth))
 	if err != nil {
-		return fmt.Errorf("%s: %w", target, err)
+		return nil, fmt.Errorf("%s: %w", target, err)
 	}
 	if err := json.Unmarshal(body, &page); err != nil || page.Status == "" {
-		return fmt.Errorf("%s: answered %s, but not with the health page of a gateway; --url must be the admin address", target, resp.Status)
+		return nil, fmt.Errorf("%s: answered %s, but not with the health page of a gateway; --url must be the admin address", target, resp.Status)
 	}
 	if resp.StatusCode == http.StatusOK {
-		return nil
+		return page.Down, nil
 	}
-	return fmt.Errorf("%s: %s: %s", target, page.Status, cmp.Or(strings.Join(page.Waiting, "; "), resp.Status))
+	return nil, fmt.Errorf("%s: %s: %s", target, page.Status, cmp.Or(strings.Join(page.Waiting, "; "), resp.Status))
 }

@@ -20,6 +20,9 @@ type Options struct {
 	// Ready returns what the gateway still waits for, one sentence each. It returns
 	// none when the gateway may get traffic.
 	Ready func() []string
+	// Down returns what is down although the gateway is ready, one sentence each; nil:
+	// nothing is.
+	Down func() []string
 	// Failing returns what fails although the gateway is ready, one sentence each; nil:
 	// nothing does.
 	Failing  func() []string
@@ -52,9 +55,12 @@ func New(o Options) http.Handler {
 		if waiting := o.Ready(); len(waiting) > 0 {
 			status, body = http.StatusServiceUnavailable, map[string]any{"status": "not ready", "waiting": waiting}
 		}
-		if o.Failing != nil {
-			if failing := o.Failing(); len(failing) > 0 {
-				body["failing"] = failing
+		for member, find := range map[string]func() []string{"down": o.Down, "failing": o.Failing} {
+			if find == nil {
+				continue
+			}
+			if found := find(); len(found) > 0 {
+				body[member] = found
 			}
 		}
 		writeJSON(w, status, body)

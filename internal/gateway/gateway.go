@@ -157,7 +157,7 @@ func New(o Options) (*Gateway, error) {
 		secrets: secrets,
 		cfg:     o.Config, demo: o.Demo, stdio: o.Stdio || o.InProcess, version: o.Version, log: o.Logger, ratelog: ratelog.New(o.Logger), watch: o.Watch,
 		registry:        telemetry.NewRegistry(),
-		metrics:         newMetrics(),
+		metrics:         newMetrics(o.Version),
 		upstreamMetrics: connector.NewMetrics(),
 		routerMetrics:   router.NewMetrics(),
 		epochs:          newEpochs(),
@@ -240,7 +240,7 @@ func (g *Gateway) assemble() error {
 	g.front = frontend.New(g.frontendOptions(frontMetrics))
 	g.setAdminGuard(g.cfg)
 	for _, c := range [][]prometheus.Collector{
-		g.metrics.collectors(), g.upstreamMetrics.Collectors(), g.routerMetrics.Collectors(), frontMetrics.Collectors(), authMetrics.Collectors(),
+		g.metrics.collectors(), g.upstreamMetrics.Collectors(), g.routerMetrics.Collectors(), frontMetrics.Collectors(), authMetrics.Collectors(), {expiries{g}},
 	} {
 		g.registry.MustRegister(c...)
 	}
@@ -394,6 +394,23 @@ func (g *Gateway) waitingFor() []string {
 		}
 	}
 	return waiting
+}
+
+// down returns the upstreams that are down although the gateway is ready, one sentence each.
+func (g *Gateway) down() []string {
+	var all []string
+	for _, e := range g.generation.Load().entries {
+		s := e.active.Load().snapshot()
+		if e.required || s.Available() || !s.Settled && !g.isStarted() { // see waitingFor
+			continue
+		}
+		text := fmt.Sprintf("upstream %s is %s since %s", e.name, s.State, s.Since.UTC().Format(time.RFC3339))
+		if s.Reason != "" {
+			text += ": " + s.Reason
+		}
+		all = append(all, text)
+	}
+	return all
 }
 
 // failing returns the upstreams whose circuit breakers are open, one sentence each.

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"runtime"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"mcpgateway/internal/call"
@@ -13,6 +15,10 @@ type metrics struct {
 	swaps   *prometheus.CounterVec
 	held    *prometheus.CounterVec
 	reloads *prometheus.CounterVec
+	// reloaded is 1 if the last reload was not refused, reloadedAt the time of the last one
+	// that was not; the start counts as one.
+	reloaded, reloadedAt prometheus.Gauge
+	build                *prometheus.GaugeVec
 }
 
 // The outcomes of reloads. Their counters exist from the start with the value 0: an alert
@@ -23,7 +29,7 @@ const (
 	reloadRefused = "refused"
 )
 
-func newMetrics() *metrics {
+func newMetrics(version string) *metrics {
 	m := &metrics{
 		items: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mcp_gateway_table_items", Help: "Items in the merged catalog.",
@@ -37,15 +43,37 @@ func newMetrics() *metrics {
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_config_reloads_total", Help: "Reloads of the configuration, by outcome.",
 		}, []string{"outcome"}),
+		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "mcp_gateway_config_last_reload_successful", Help: "Whether the last reload of the configuration was successful: 1 or 0.",
+		}),
+		reloadedAt: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "mcp_gateway_config_last_reload_success_timestamp_seconds", Help: "When the configuration was last read successfully.",
+		}),
+		build: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "mcp_gateway_build_info", Help: "The build of the gateway; the value is 1.",
+		}, []string{"version", "goversion"}),
 	}
 	for _, outcome := range []string{reloadChanged, reloadSame, reloadRefused} {
 		m.reloads.WithLabelValues(outcome)
 	}
+	m.build.WithLabelValues(version, runtime.Version()).Set(1)
+	m.inForce()
 	return m
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.items, m.swaps, m.held, m.reloads}
+	return []prometheus.Collector{m.items, m.swaps, m.held, m.reloads, m.reloaded, m.reloadedAt, m.build}
+}
+
+// inForce notes that the configuration was read and is in force, refused that it was not.
+func (m *metrics) inForce() {
+	m.reloaded.Set(1)
+	m.reloadedAt.SetToCurrentTime()
+}
+
+func (m *metrics) refused() {
+	m.reloads.WithLabelValues(reloadRefused).Inc()
+	m.reloaded.Set(0)
 }
 
 // count sets how many items of each kind a table has.

@@ -168,6 +168,7 @@ func (g *Gateway) logReloaded(c Changes) {
 		outcome = reloadChanged
 	}
 	g.metrics.reloads.WithLabelValues(outcome).Inc()
+	g.metrics.inForce()
 	g.log.Info("configuration reloaded", zap.Strings("added", c.Added), zap.Strings("removed", c.Removed),
 		zap.Strings("changed", c.Changed), zap.Bool("other_keys", c.Other))
 	if len(c.Restart) > 0 {
@@ -178,7 +179,7 @@ func (g *Gateway) logReloaded(c Changes) {
 // logRefused logs, counts and remembers a reload that changed nothing because of an error.
 func (g *Gateway) logRefused(err error) {
 	g.lastReload.Store(&inspect.LastReload{At: time.Now(), ReloadReport: reloadReport(Changes{}, err)})
-	g.metrics.reloads.WithLabelValues(reloadRefused).Inc()
+	g.metrics.refused()
 	texts := []string{err.Error()}
 	if all, ok := errors.AsType[config.Errors](err); ok {
 		texts = texts[:0]

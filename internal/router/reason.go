@@ -42,7 +42,11 @@ func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 		return fmt.Sprintf("the server answered with error %d: %s", rpc.Code,
 			plaintext.Line(withoutArguments(plaintext.Clip(rpc.Message, 4*maxReason), c.Params), maxReason))
 	}
-	if reason, ok := wire.ValueOf(rpc.Data).Get("reason").Text(); ok {
+	data := wire.ValueOf(rpc.Data)
+	if reason, ok := data.Get("reason").Text(); ok {
+		if upstream := data.Get("upstream").Str(); upstream != "" && log.upstream == "" { // the line names none
+			reason = "upstream " + upstream + ": " + reason
+		}
 		return plaintext.Line(reason, maxReason)
 	}
 	return plaintext.Line(rpc.Message, maxReason)

@@ -41,7 +41,7 @@ func TestFailedCallsSayWhy(t *testing.T) {
 	}{
 		{name: "no failure", up: answers(`{"content":[]}`), outcome: "ok"},
 		{name: "refused", up: answers(`{}`), params: `{"name":"files__gone"}`, outcome: "refused"},
-		{name: "down", up: answers(`{}`), down: &catalog.Down{Reason: "connection refused"}, outcome: "unavailable", reason: "connection refused"},
+		{name: "down", up: answers(`{}`), down: &catalog.Down{Reason: "connection refused"}, outcome: "unavailable", reason: "upstream files: connection refused"},
 		{name: "timeout", up: fails(timeout), outcome: "unavailable", reason: "the server did not answer within 1s"},
 		{name: "without data", up: fails(wire.Errorf(wire.CodeMissingCapability, "the client lacks elicitation")), outcome: "error", reason: "the client lacks elicitation"},
 		{

@@ -99,8 +99,10 @@ func (c *Connector) gathersLists() bool { return c.o.Role != OnlyCalls }
 // Snapshot returns the present snapshot.
 func (c *Connector) Snapshot() Snapshot { return *c.published.Load() }
 
-// measure looks up the gauge of running calls.
+// measure looks up the gauges of running and waiting calls.
 func (c *Connector) measure() {
+	c.slots.queue.measure(c.o.Metrics.queued.WithLabelValues(c.o.Name))
+	c.o.Metrics.limit.WithLabelValues(c.o.Name).Set(float64(c.slots.size))
 	gauge := c.o.Metrics.inflight.WithLabelValues(c.o.Name)
 	c.inflight.Store(&gauge)
 }

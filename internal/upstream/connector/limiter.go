@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"mcpgateway/internal/upstream/protocol"
 )
 
@@ -18,10 +20,30 @@ type limiterQueue struct {
 	max   int
 	all   []*waiter // the youngest last
 	share map[uint64]int
+	gauge prometheus.Gauge // counts them, with the calls of other queues; nil before measure
 }
 
 func newLimiterQueue(max int) *limiterQueue {
 	return &limiterQueue{max: max, share: make(map[uint64]int)}
+}
+
+// measure has the gauge count the calls, in the place of the one before.
+func (q *limiterQueue) measure(gauge prometheus.Gauge) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.gauge == gauge {
+		return
+	}
+	q.count(-len(q.all))
+	q.gauge = gauge
+	q.count(len(q.all))
+}
+
+// count adds to the gauge. The caller holds the mutex.
+func (q *limiterQueue) count(n int) {
+	if q.gauge != nil {
+		q.gauge.Add(float64(n))
+	}
 }
 
 // waiter is one call in a queue.
@@ -90,6 +112,7 @@ func (p *fairLimiter) enqueue(w *waiter) error {
 		most.turn <- most.limiter.overloaded()
 	}
 	q.all = append(q.all, w)
+	q.count(1)
 	q.share[w.owner]++
 	if len(p.waiting[w.owner]) == 0 {
 		p.turns = append(p.turns, w.owner)
@@ -123,6 +146,7 @@ func (p *fairLimiter) dequeue(w *waiter) bool {
 		return false
 	}
 	q.all = slices.Delete(q.all, i, i+1)
+	q.count(-1)
 	if q.share[w.owner]--; q.share[w.owner] == 0 {
 		delete(q.share, w.owner)
 	}

@@ -8,6 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
@@ -174,5 +177,28 @@ func TestReacquireAfterAnAsk(t *testing.T) {
 				wg.Wait()
 			})
 		})
+	}
+}
+
+// The gauge counts the calls that wait, also after it was replaced.
+func TestQueueIsMeasured(t *testing.T) {
+	p := newFairLimiter(1, newLimiterQueue(10))
+	first, second := prometheus.NewGauge(prometheus.GaugeOpts{}), prometheus.NewGauge(prometheus.GaugeOpts{})
+	p.queue.measure(first)
+	p.queue.mu.Lock()
+	waiters := []*waiter{{owner: 1, limiter: p, turn: make(chan error, 1)}, {owner: 2, limiter: p, turn: make(chan error, 1)}}
+	for _, w := range waiters {
+		if err := p.enqueue(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.queue.mu.Unlock()
+	if testutil.ToFloat64(first) != 2 {
+		t.Errorf("%v calls wait, want 2", testutil.ToFloat64(first))
+	}
+	p.queue.measure(second)
+	p.release()
+	if testutil.ToFloat64(first) != 0 || testutil.ToFloat64(second) != 1 {
+		t.Errorf("%v and %v calls wait, want 0 and 1", testutil.ToFloat64(first), testutil.ToFloat64(second))
 	}
 }

@@ -14,6 +14,8 @@ type Metrics struct {
 	restarts *prometheus.CounterVec
 	resends  *prometheus.CounterVec
 	inflight *prometheus.GaugeVec
+	limit    *prometheus.GaugeVec
+	queued   *prometheus.GaugeVec
 	left     *prometheus.CounterVec // extensions
 	breakers *prometheus.GaugeVec
 	trips    *prometheus.CounterVec
@@ -69,6 +71,14 @@ func NewMetrics() *Metrics {
 			Name: "mcp_gateway_upstream_excess_messages_total",
 			Help: "Messages that were dropped, merged or read late because the upstream sends too many.",
 		}, append(labels, "kind")),
+		limit: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "mcp_gateway_upstream_concurrency_limit",
+			Help: "How many calls the upstream gets at once.",
+		}, labels),
+		queued: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "mcp_gateway_upstream_queued_requests",
+			Help: "Calls that wait for a slot of the upstream.",
+		}, labels),
 		inflight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mcp_gateway_inflight_requests",
 			Help: "Calls of clients that the upstream has not answered.",
@@ -78,7 +88,7 @@ func NewMetrics() *Metrics {
 
 // Collectors returns the collectors to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.up, m.idle, m.restarts, m.resends, m.inflight, m.left, m.breakers, m.trips, m.hung, m.excess}
+	return []prometheus.Collector{m.up, m.idle, m.restarts, m.resends, m.inflight, m.limit, m.queued, m.left, m.breakers, m.trips, m.hung, m.excess}
 }
 
 // began notes that a connector of the upstream runs. One ended follows each began.
@@ -135,6 +145,8 @@ func (m *Metrics) change(name string, by served) {
 	m.restarts.DeleteLabelValues(name)
 	m.resends.DeleteLabelValues(name)
 	m.inflight.DeleteLabelValues(name)
+	m.limit.DeleteLabelValues(name)
+	m.queued.DeleteLabelValues(name)
 	m.left.DeleteLabelValues(name)
 	m.trips.DeleteLabelValues(name)
 	m.hung.DeleteLabelValues(name)
