@@ -362,3 +362,21 @@ func TestCallsWhileStopping(t *testing.T) {
 	upstreamtest.Equal(t, "calls that the server got", s.Calls(), callers*each)
 	t.Logf("%d starts", s.Starts())
 }
+
+// A call that begins while the connection is about to end keeps it: it may have found it.
+func TestUseKeepsAConnectionThatRetires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSwitchable()
+		r := start(t, setup{Pipe: s.Pipe})
+		r.watch.wait(t, isReady)
+		conn := r.current()
+		end := r.Use()
+		if r.retire(conn) || r.current() != conn {
+			t.Error("the connection ends in spite of a use")
+		}
+		end()
+		if !r.retire(conn) || r.current() != nil {
+			t.Error("the connection stays without a use")
+		}
+	})
+}
