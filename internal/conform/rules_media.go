@@ -149,7 +149,14 @@ func fromSource(w *walk, v, kind wire.Value) wire.Raw {
 		block = wire.SetMember(block, "mimeType", mime.Raw())
 	}
 	rules, _ := rulesOf(kind)
-	return w.checkRebuilt(block, rules)
+	fix, ok := w.checkObjectOr(wire.ValueOf(block), rules)
+	switch {
+	case !ok:
+		return content.TextBlock(string(block))
+	case fix == nil:
+		return block
+	}
+	return fix
 }
 
 // mayBeURL reports whether a string may begin with a scheme. It is a quick check, since
