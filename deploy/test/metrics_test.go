@@ -211,7 +211,17 @@ upstreams: {absent: {url: "http://127.0.0.1:1/mcp"}}
 `, filepath.Join(t.TempDir(), "audit.jsonl")), 9093)
 	modern(t, "http://127.0.0.1:8083/mcp", "tools/list", map[string]any{}) // without credentials
 
+	cert, key := selfSigned(t)
+	serveConfig(t, fmt.Sprintf(`
+listen: 127.0.0.1:8084
+admin: {listen: 127.0.0.1:9094}
+tls: {cert: %q, key: %q}
+auth: {mode: api-key, api_keys: [{id: ci, sha256: "`+sixtyFour+`", expires: 2099-01-01}]}
+upstreams: {absent: {url: "http://127.0.0.1:1/mcp"}}
+`, cert, key), 9094)
+
 	seen := exposed{}
+	seen.scrape(t, "http://127.0.0.1:9094/metrics")
 	seen.scrape(t, "http://127.0.0.1:9093/metrics")
 	seen.scrape(t, "http://127.0.0.1:9091/metrics")
 	pid, err := strconv.Atoi(strings.TrimSpace(string(readFile(t, pidFile))))
