@@ -96,7 +96,7 @@ serve() {
   done
 }
 try() { # what the demo says to try from a shell
-  grep '^  curl ' "$WALK/served" >"$WALK/try" && sh "$WALK/try" | grep '"tools":\[{'
+  tr -d '\r' <"$WALK/served" | grep '^  curl ' >"$WALK/try" && sh "$WALK/try" | grep '"tools":\[{'
 }
 attend() { [ -n "$server" ] || serve gateway; }
 trap leave EXIT
@@ -111,7 +111,8 @@ func (w *walker) command(s step) {
 	if m := serves.FindStringSubmatch(s.text); m != nil {
 		program := m[1] + m[2]
 		if strings.HasPrefix(m[2], "go run") { // go run would not forward a signal
-			s.text = `go build -o "$WALK/run" ./cmd/gateway && serve "$WALK/run" run` + m[3] + ` && try`
+			// The gateway prints how to use it on a terminal only; script makes one.
+			s.text = `go build -o "$WALK/run" ./cmd/gateway && serve script -qefc "$WALK/run run` + m[3] + `" /dev/null && try`
 		} else {
 			s.text = "serve " + program + " run" + m[3]
 		}
