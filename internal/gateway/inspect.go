@@ -87,7 +87,7 @@ func (g *Gateway) observe(c *connection, s connector.Snapshot) {
 		return
 	}
 	u := e.status(s)
-	if u.Reason != "" {
+	if u.Reason != "" && s.State != connector.Connecting {
 		c.lastTrouble.Store(&inspect.Trouble{Reason: u.Reason, At: time.Now()})
 	}
 	if g.watch != nil {
