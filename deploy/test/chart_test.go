@@ -347,7 +347,7 @@ func TestChartTLS(t *testing.T) {
 	}
 }
 
-// TestChartPersistence checks that state_dir is on the volume, whoever made the claim.
+// TestChartPersistence checks that state_dir is on the volume, with a claim of the chart and with an existing one.
 func TestChartPersistence(t *testing.T) {
 	const one = minimal + "replicas: 1\n"
 	for name, c := range map[string]struct{ values, claim, dir, strategy string }{

@@ -265,7 +265,7 @@ func TestRefusalsInTheLog(t *testing.T) {
 	}
 }
 
-// What the log repeats of a token is bounded.
+// The log repeats a bounded part of a token.
 func TestRefusalsInTheLogAreBounded(t *testing.T) {
 	iss := gatewaytest.NewIssuer(t)
 	a := forTokens(t, iss)

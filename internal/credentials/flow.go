@@ -128,8 +128,8 @@ func (u *user) begin(ctx context.Context, key, redirect, document string) (*flow
 }
 
 // requested returns the parameters of an authorization request and the issuer that it goes to.
-// What the configuration does not say is what the server names: in its challenge, or else in
-// its metadata. A server whose authorization server is configured may have neither.
+// The server names what the configuration does not say: in its challenge, or else in its
+// metadata. A server whose authorization server is configured may have neither.
 func (u *user) requested(ctx context.Context) (a tokenParams, issuer string, err error) {
 	a, issuer = u.params, u.o.Authority.Issuer
 	if issuer != "" && len(a.scopes) > 0 {

@@ -13,8 +13,8 @@ import (
 	"mcpgateway/internal/upstream/protocol"
 )
 
-// Every response of the address of MCP has an id, whoever writes it: http1server or net/http,
-// the front end or what is before it.
+// Every response of the address of MCP has an id: those of http1server and of net/http, of
+// the front end and of the handlers before it.
 func TestEveryResponseHasARequestID(t *testing.T) {
 	g, _ := start(t, "auth: {mode: none, insecure: true}\n"+aDisabledUpstream, false)
 	for name, tt := range map[string]struct {

@@ -46,8 +46,8 @@ Node.js v24.21.0
 		"an error in a log":      {"{\"level\":\"info\",\"msg\":\"a\"}\n{\"level\":\"error\",\"msg\":\"b\"}\n{\"level\":\"info\",\"msg\":\"c\"}\n", `{"level":"error","msg":"b"}`, true},
 		"npm without the network": {"npm warn Unknown user config\nnpm error code ECONNREFUSED\nnpm error syscall connect\nnpm error errno ECONNREFUSED\nnpm error FetchError: request to http://127.0.0.1:1/x failed, reason: connect ECONNREFUSED 127.0.0.1:1\nnpm error     at ClientRequest.<anonymous> (/x/index.js:130:14)\nnpm error   code: 'ECONNREFUSED',\nnpm error If you are behind a proxy, see 'npm help config'\nnpm error A complete log of this run can be found in: /root/.npm/_logs/x.log\n",
 			"npm error FetchError: request to http://127.0.0.1:1/x failed, reason: connect ECONNREFUSED 127.0.0.1:1", true},
-		"a package that npm does not find": {"npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/nothere - Not found\nnpm error 404\nnpm error A complete log of this run can be found in: /x.log\n",
-			"npm error 404 Not Found - GET https://registry.npmjs.org/nothere - Not found", true},
+		"a package that npm does not find": {"npm error code E404\nnpm error 404 Not Found - GET https://packages.example/nothere - Not found\nnpm error 404\nnpm error A complete log of this run can be found in: /x.log\n",
+			"npm error 404 Not Found - GET https://packages.example/nothere - Not found", true},
 		"Python": {`INFO starting
 Traceback (most recent call last):
   File "<string>", line 3, in <module>
@@ -115,7 +115,7 @@ func TestWordsOfAnOldProgram(t *testing.T) {
 	})
 }
 
-// What a program writes is told as it changes, for a bounded number of lines.
+// Each new line of a program is told at once, for a bounded number of lines.
 func TestWordsAreTold(t *testing.T) {
 	var mu sync.Mutex
 	var told []Words
