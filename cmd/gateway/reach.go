@@ -135,7 +135,7 @@ func headersOf(texts []string) (http.Header, error) {
 	return header, nil
 }
 
-// ask sends a request and decodes the JSON of the answer into body. An answer that is no JSON is an error.
+// ask sends a request and decodes the JSON of the answer into body. An answer that is not JSON is an error.
 func (o *reachOptions) ask(ctx context.Context, r *running, method, path string, body any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, errTimeout)
 	defer cancel()

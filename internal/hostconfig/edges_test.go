@@ -14,7 +14,7 @@ func TestRefusals(t *testing.T) {
 		{"cursor", `{"mcpServers": []}`, "mcpServers must be an object"},
 		{"cursor", `{"mcpServers": null}`, "mcpServers must be an object"},
 		{"cursor", `[]`, "it must hold a JSON object"},
-		{"cursor", `{"mcpServers": {}`, "it is no JSON: "},
+		{"cursor", `{"mcpServers": {}`, "it is not JSON: "},
 		{"cursor", `{"mcpServers": {}, "mcpServers": {}}`, "it has mcpServers 2 times"},
 		{"cursor", `{"mcpServers": {"a": {}, "a": {}}}`, `mcpServers has "a" 2 times`},
 		{"cursor", `{"mcpServers": {"\u0067ateway": {"command": "x"}}}`, `"gateway" is another server (x) there`},

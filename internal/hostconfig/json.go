@@ -29,7 +29,7 @@ func parseJSON(data []byte, key string) (document, error) {
 	}
 	var err error
 	if d.root, err = hujson.Parse(d.data); err != nil {
-		return nil, fmt.Errorf("it is no JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
+		return nil, fmt.Errorf("it is not JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
 	}
 	if d.root.Value.Kind() != '{' {
 		return nil, errors.New("it must hold a JSON object, { … }")
@@ -39,7 +39,7 @@ func parseJSON(data []byte, key string) (document, error) {
 	dec := json.NewDecoder(bytes.NewReader(plain.Pack()))
 	dec.UseNumber()
 	if err := dec.Decode(&d.decoded); err != nil {
-		return nil, fmt.Errorf("it is no JSON: %w", err)
+		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
 	return d, nil
 }
