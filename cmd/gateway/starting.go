@@ -120,7 +120,7 @@ func (q quiet) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Checked
 		said = !q.s.over()
 	case "upstreams have started": // logged after "upstream" was for each
 		said = !q.s.logged.Swap(true)
-	case "upstream", "connected":
+	case "upstream":
 		said = !q.s.logged.Load()
 	}
 	if said {

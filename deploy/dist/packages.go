@@ -2,7 +2,6 @@ package main
 
 import (
 	"compress/gzip"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -86,7 +85,7 @@ func compressPage(from, to string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := io.WriteString(w, string(text)); err != nil {
+	if _, err := w.Write(text); err != nil {
 		return err
 	}
 	if err := w.Close(); err != nil {

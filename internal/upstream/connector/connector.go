@@ -211,11 +211,7 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 		settle()
 	}
 	c.countUp(c.o.Metrics.opened)
-	level := zap.InfoLevel
-	if !c.isCatalogSession() {
-		level = zap.DebugLevel
-	}
-	c.o.Logger.Log(level, "connected", zap.String("revision", string(h.Revision)))
+	c.o.Logger.Debug("connected", zap.String("revision", string(h.Revision)))
 	c.reportExtensions(h)
 	if c.breaker.connected(c.noteAddress(conn)) {
 		c.logBreakerClosed()
