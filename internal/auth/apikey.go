@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"mcpgateway/internal/call"
@@ -111,6 +112,12 @@ func (a *Authenticator) apiKeyPrincipal(text string) (*call.Principal, *failure)
 
 // keyPrefix lets secret scanners find keys that were committed to a repository.
 const keyPrefix = "mcpgw_"
+
+// mayBeToken reports whether credentials that are no known API key are judged as a token. A
+// mistyped or removed key is not, so that its refusal says that the key is unknown.
+func (a *Authenticator) mayBeToken(text string) bool {
+	return len(a.issuers) > 0 && !strings.HasPrefix(text, keyPrefix)
+}
 
 // NewKey returns a new API key of at least 128 random bits, and its digest for the
 // configuration.

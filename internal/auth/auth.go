@@ -114,7 +114,7 @@ func (a *Authenticator) authenticate(r *http.Request) (*call.Principal, *failure
 	case fromCert != nil:
 		return nil, errTwoCredentials
 	}
-	if principal, fail := a.apiKeyPrincipal(creds.text); fail != errKeyUnknown || creds.keyOnly || len(a.issuers) == 0 {
+	if principal, fail := a.apiKeyPrincipal(creds.text); fail != errKeyUnknown || creds.keyOnly || !a.mayBeToken(creds.text) {
 		return principal, fail
 	}
 	return a.tokenPrincipal(r.Context(), creds.text, r.TLS)

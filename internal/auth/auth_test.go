@@ -236,6 +236,7 @@ func TestRefusalsInTheLog(t *testing.T) {
 	}{
 		{"missing", request(), map[string]any{}},
 		{"unknown_key", request("X-API-Key", "x"), map[string]any{}},
+		{"unknown_key", withToken(key[:len(key)-1]), map[string]any{}},
 		{"expired_key", request("X-API-Key", key), map[string]any{"key": "ci", "expired": until.UTC().Format(time.RFC3339)}},
 		{"audience", withToken(iss.Token("https://other.example.com", nil)), with("aud", []any{"https://other.example.com"}, "expected_aud", []any{audience})},
 		{"issuer", withToken(iss.Token(audience, claimSet{"iss": "https://evil.example.com"})),

@@ -65,7 +65,7 @@ func (a *Authenticator) Examine(ctx context.Context, text string) *Examination {
 		x.refuse(errTooLarge)
 		return x
 	}
-	if key := a.findKey(text); key != nil || len(a.issuers) == 0 {
+	if key := a.findKey(text); key != nil || !a.mayBeToken(text) {
 		_, fail := a.apiKeyPrincipal(text)
 		x.refuse(fail)
 		if key != nil {

@@ -48,6 +48,7 @@ func TestExamineIsAuthenticate(t *testing.T) {
 		"kind of token": iss.Token(audience, claimSet{"at_hash": "x", "scope": "mcp"}),
 		"cnf":           iss.Token(audience, claimSet{"cnf": claimSet{"jkt": "x"}, "scope": "mcp"}),
 		"form":          "opaque",
+		"unknown key":   key[:len(key)-1],
 		"too large":     strings.Repeat("a", maxCredentials+1),
 	} {
 		x := a.Examine(t.Context(), text)
@@ -70,7 +71,7 @@ func TestExamineIsAuthenticate(t *testing.T) {
 			}
 			continue
 		}
-		if got := resultOf(x, wrong); got != CheckWrong && wrong != "too large" {
+		if got := resultOf(x, wrong); got != CheckWrong && wrong != "too large" && wrong != "unknown key" {
 			t.Errorf("%s: %q, checks %+v", wrong, got, x.Checks)
 		}
 		for _, c := range x.Checks {
