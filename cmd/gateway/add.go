@@ -120,7 +120,7 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 		if strings.Contains(w.Msg, "left out") {
 			return errors.New(text)
 		}
-		fmt.Fprintln(cmd.ErrOrStderr(), text)
+		folded(cmd.ErrOrStderr(), "%s\n", text)
 	}
 	if o.oauth {
 		im.Servers[0].Value.Content = append(im.Servers[0].Value.Content, word("auth"),

@@ -98,7 +98,7 @@ func writeReport(r *inspect.Report, out io.Writer, s console.Style, columns int)
 	}
 	fmt.Fprintf(&b, "%s: %s, %s\n", cmp.Or(r.File, "the built-in demo"),
 		cmp.Or(console.Count(counts[inspect.SeverityError], "error"), "no errors"), cmp.Or(console.Count(counts[inspect.SeverityWarning], "warning"), "no warnings"))
-	_, err := io.WriteString(out, "\n"+b.String())
+	_, err := io.WriteString(out, console.Fold("\n"+b.String(), columns))
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/console"
 )
 
 // Exit statuses.
@@ -43,16 +44,22 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	var errs config.Errors
 	if errors.As(err, &errs) {
-		fmt.Fprintln(stderr, errs) // file:line:col comes first, for editors
+		folded(stderr, "%s\n", errs) // file:line:col comes first, for editors
 		return exitFailed
 	}
-	fmt.Fprintln(stderr, "gateway:", err)
+	folded(stderr, "gateway: %s\n", err)
 	var usage usageError
 	if errors.As(err, &usage) {
 		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// folded writes a message. On a terminal it breaks lines that are wider than the terminal between words; elsewhere
+// programs may read them, and each stays one line.
+func folded(w io.Writer, format string, args ...any) {
+	_, _ = io.WriteString(w, console.Fold(fmt.Sprintf(format, args...), console.Columns(w))) // nobody is left to tell
 }
 
 func newRoot() *cobra.Command {

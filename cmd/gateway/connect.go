@@ -51,7 +51,7 @@ func newConnect() *cobra.Command {
 	o.configFlag(cmd)
 	o.flags(cmd)
 	cmd.Flags().StringVar(&o.http, "http", "", "`URL` of a running gateway, instead of a command that starts one")
-	cmd.Flags().BoolVar(&o.print, "print", false, "print what belongs into the host's file, and write nothing")
+	cmd.Flags().BoolVar(&o.print, "print", false, "print what belongs in the host's file, and write nothing")
 	return cmd
 }
 
@@ -144,7 +144,7 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "This belongs into %s:\n", f.Name)
+		folded(cmd.ErrOrStderr(), "This belongs in %s:\n", f.Name)
 		_, err = out.Write(text)
 		return err
 	}
@@ -153,8 +153,8 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 		return o.explain(err, f, host)
 	}
 	if string(after) == string(f.Data) && f.Exists {
-		_, err := fmt.Fprintf(out, "%s is connected already: %s has %q. Nothing is changed.\n", h.Title, f.Name, o.name)
-		return err
+		folded(out, "%s is connected already: %s has %q. Nothing is changed.\n", h.Title, f.Name, o.name)
+		return nil
 	}
 	if ok, err := o.confirm(cmd, f, after, "Write it?"); !ok {
 		return err
@@ -162,13 +162,13 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 	if err := f.Replace(after); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s is written.", f.Name)
+	backup := ""
 	if f.Exists {
-		fmt.Fprintf(out, " What it was is in %s.", filepath.Base(f.Backup()))
+		backup = " What it was is in " + filepath.Base(f.Backup()) + "."
 	}
-	fmt.Fprintf(out, "\n%s\n", h.Reload)
+	folded(out, "%s is written.%s\n%s\n", f.Name, backup, h.Reload)
 	if h.Look != "" {
-		fmt.Fprintf(out, "Its servers: %s\n", h.Look)
+		folded(out, "Its servers: %s\n", h.Look)
 	}
 	return nil
 }
@@ -184,8 +184,8 @@ func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
 	}
 	after, err := h.Disconnect(f.Data, o.name, before)
 	if errors.Is(err, hostconfig.ErrAbsent) {
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is not connected: %s has no server %q. Nothing is changed.\n", h.Title, f.Name, o.name)
-		return err
+		folded(cmd.OutOrStdout(), "%s is not connected: %s has no server %q. Nothing is changed.\n", h.Title, f.Name, o.name)
+		return nil
 	}
 	if err != nil {
 		return o.explain(err, f, host)
@@ -201,15 +201,15 @@ func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "The gateway is removed from %s.\n%s\n", f.Name, h.Reload)
-	return err
+	folded(cmd.OutOrStdout(), "The gateway is removed from %s.\n%s\n", f.Name, h.Reload)
+	return nil
 }
 
 // explain adds to an error of an edit the file and what to do.
 func (o *connectOptions) explain(err error, f *hostconfig.File, host string) error {
 	var conflict *hostconfig.Conflict
 	if errors.As(err, &conflict) {
-		return fmt.Errorf("%s: %w; choose another name with --name, or remove it first, for one that connect has added with: gateway disconnect %s --name %s",
+		return fmt.Errorf("%s: %w; choose another name with --name, or remove it first; if connect has added it, by: gateway disconnect %s --name %s",
 			f.Name, err, host, o.name)
 	}
 	return fmt.Errorf("%s: %w", f.Name, err)

@@ -139,7 +139,7 @@ func (e *edited) save(stderr io.Writer, changed ...string) error {
 		err = after.CheckLoops()
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "nothing is changed: %s would have these errors:\n", e.name)
+		folded(stderr, "nothing is changed: %s would have these errors:\n", e.name)
 		return err
 	}
 	if e.before != nil && e.before.EnvFile == after.EnvFile { // a new env_file may set variables of others
@@ -203,7 +203,7 @@ func (e *edited) tell(out io.Writer, variables []hostimport.Variable) {
 		fmt.Fprintf(out, "%s has the values of:\n  %s\n", e.env.Name, strings.Join(moved, "\n  "))
 	}
 	if len(unset) > 0 {
-		fmt.Fprintf(out, "Set these variables, in the environment or in %s:\n  %s\n", e.env.Name, strings.Join(unset, "\n  "))
+		folded(out, "Set these variables, in the environment or in %s:\n  %s\n", e.env.Name, strings.Join(unset, "\n  "))
 	}
 	fmt.Fprintln(out, "A gateway that runs with this file applies the change by itself.")
 }

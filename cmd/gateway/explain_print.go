@@ -45,7 +45,7 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 	if q.Kind != call.Resource && q.Arguments == nil && d.Allowed() {
 		some = ", with some arguments at least"
 	}
-	fmt.Fprintf(out, "%s %s the %s %s (%s of %s)%s.\nIt is decided by %s. %s\n",
+	folded(out, "%s %s the %s %s (%s of %s)%s.\nIt is decided by %s. %s\n",
 		console.Line(r.Subject), may, r.Kind, console.Line(r.Item), console.Line(r.Native), r.Upstream, some, decidedBy(r.Rule, r.File, r.Line), precedence())
 	printDown(out, s, r)
 	fmt.Fprintln(out)
@@ -61,10 +61,10 @@ func printDown(out io.Writer, s console.Style, r *inspect.ExplanationReport) {
 	switch {
 	case r.Down == "":
 	case r.Unlisted:
-		fmt.Fprintf(out, "%s: %s is %s\nNothing is known of its lists: the answer is for the name alone. Rules that read\ndescriptions may decide otherwise, and there may be no such item.\n",
+		folded(out, "%s: %s is %s\nNothing is known of its lists: the answer is for the name alone. Rules that read\ndescriptions may decide otherwise, and there may be no such item.\n",
 			s.Warn("warning"), r.Upstream, console.Line(r.Down))
 	default:
-		fmt.Fprintf(out, "%s: %s is %s\nThe answer is for the item as it was listed last.\n", s.Warn("warning"), r.Upstream, console.Line(r.Down))
+		folded(out, "%s: %s is %s\nThe answer is for the item as it was listed last.\n", s.Warn("warning"), r.Upstream, console.Line(r.Down))
 	}
 }
 

@@ -136,11 +136,11 @@ func (a *authentication) print(out io.Writer, s console.Style) error {
 	}
 	switch {
 	case !a.Accepted:
-		fmt.Fprintf(out, "The gateway %s these credentials: %s (%s).\n", s.Bad("refuses"), a.Message, a.Reason)
+		folded(out, "The gateway %s these credentials: %s (%s).\n", s.Bad("refuses"), a.Message, a.Reason)
 	case unchecked:
-		fmt.Fprintf(out, "The gateway %s these credentials, if what is unchecked here is right.\n", s.Warn("accepts"))
+		folded(out, "The gateway %s these credentials, if what is unchecked here is right.\n", s.Warn("accepts"))
 	default:
-		fmt.Fprintf(out, "The gateway %s these credentials.\n", s.Good("accepts"))
+		folded(out, "The gateway %s these credentials.\n", s.Good("accepts"))
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(out)
@@ -161,7 +161,7 @@ func (o *explainOptions) printRefused(out io.Writer, q *inspect.Question, a *aut
 		return printJSON(out, explained{&inspect.ExplanationReport{Item: q.Public, Effect: policy.Deny.String(), Steps: []inspect.StepReport{}}, a})
 	}
 	s := console.StyleOf(out, lookupEnv)
-	fmt.Fprintf(out, "The gateway %s these credentials: %s (%s).\n", s.Bad("refuses"), a.Message, a.Reason)
+	folded(out, "The gateway %s these credentials: %s (%s).\n", s.Bad("refuses"), a.Message, a.Reason)
 	if len(a.Checks) == 0 {
 		return nil
 	}

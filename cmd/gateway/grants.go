@@ -133,8 +133,8 @@ func printGrantsJSON(out io.Writer, cfg *config.Config, all []credentials.Grant)
 
 func printGrants(out io.Writer, cfg *config.Config, all []credentials.Grant) error {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(out, "Nobody has granted access. gateway login UPSTREAM gives a grant for an upstream with auth: {kind: user}.")
-		return err
+		folded(out, "Nobody has granted access. gateway login UPSTREAM gives a grant for an upstream with auth: {kind: user}.\n")
+		return nil
 	}
 	s := console.StyleOf(out, lookupEnv)
 	var rows [][]string
@@ -247,6 +247,6 @@ func removeGrant(ctx context.Context, out io.Writer, cfg *config.Config, g crede
 	case !revoked:
 		what = fmt.Sprintf("removed. %s offers no revocation: end the access there too", console.Line(g.Issuer))
 	}
-	_, err = fmt.Fprintf(out, "The grant of %s for %s is %s.\n", console.Line(principalText(g)), g.Upstream, what)
-	return err
+	folded(out, "The grant of %s for %s is %s.\n", console.Line(principalText(g)), g.Upstream, what)
+	return nil
 }

@@ -119,7 +119,7 @@ func (e *edited) merge(cmd *cobra.Command, files []hostimport.File) (int, error)
 	}
 	stderr, out := cmd.ErrOrStderr(), cmd.OutOrStdout()
 	for _, w := range im.Warnings {
-		fmt.Fprintln(stderr, w)
+		folded(stderr, "%s\n", w)
 	}
 	var names []string
 	for _, s := range im.Servers {

@@ -188,7 +188,7 @@ func (f output) write(force bool) error {
 // tell prints the warnings and the next steps.
 func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 	for _, r := range im.Warnings {
-		fmt.Fprintln(stderr, r)
+		folded(stderr, "%s\n", r)
 	}
 	fmt.Fprintf(stderr, "%s imported.\n", console.Count(im.Upstreams, "upstream"))
 	file := o.out
@@ -198,16 +198,16 @@ func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 	unset := im.Variables
 	if o.env != "" {
 		if o.out != "" {
-			fmt.Fprintf(stderr, "\n%s has the values that were moved, and %s names it as env_file.\n", o.env, o.out)
+			folded(stderr, "\n%s has the values that were moved, and %s names it as env_file.\n", o.env, o.out)
 		} else {
-			fmt.Fprintf(stderr, "\n%s has the values that were moved; load them with: set -a; . %s; set +a\n", o.env, shellPath(o.env))
+			folded(stderr, "\n%s has the values that were moved; load them with: set -a; . %s; set +a\n", o.env, shellPath(o.env))
 		}
 		unset = slices.DeleteFunc(slices.Clone(unset), func(v hostimport.Variable) bool { return v.Moved })
 	}
 	if len(unset) > 0 {
 		fmt.Fprintf(stderr, "\nSet these environment variables before you continue:\n\n")
 		for _, v := range unset {
-			fmt.Fprintf(stderr, "  %s%s\n", v.Name, variableSource(v))
+			folded(stderr, "  %s%s\n", v.Name, variableSource(v))
 		}
 		fmt.Fprintln(stderr)
 	}

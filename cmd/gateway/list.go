@@ -167,7 +167,7 @@ func (o *listOptions) print(cmd *cobra.Command, cfg *config.Config, kinds []call
 	warn := console.StyleOf(errs, lookupEnv)
 	defer func() {
 		for _, u := range got.Unavailable {
-			fmt.Fprintf(errs, "%s: %s is missing: %s\n", warn.Warn("warning"), console.Line(u.Upstream), console.Line(u.Reason))
+			folded(errs, "%s: %s is missing: %s\n", warn.Warn("warning"), console.Line(u.Upstream), console.Line(u.Reason))
 		}
 	}()
 	if o.json {

@@ -67,7 +67,7 @@ func (o *pinOptions) run(cmd *cobra.Command, args []string) error {
 			change, err := v.Pin(u.Name, o.dry)
 			if err != nil {
 				failed = true
-				fmt.Fprintf(cmd.ErrOrStderr(), "gateway: %s: %s\n", u.Name, console.Line(err.Error()))
+				folded(cmd.ErrOrStderr(), "gateway: %s: %s\n", u.Name, console.Line(err.Error()))
 				continue
 			}
 			if err := o.print(cmd.OutOrStdout(), u.Name, change); err != nil {

@@ -58,7 +58,7 @@ func (o *reachOptions) reload(cmd *cobra.Command, asJSON bool) error {
 		if asJSON {
 			err = printJSON(cmd.OutOrStdout(), report)
 		} else {
-			err = printReload(cmd.OutOrStdout(), cmd.ErrOrStderr(), r.name(), report, o.changeOf(ctx, r, report))
+			printReload(cmd.OutOrStdout(), cmd.ErrOrStderr(), r.name(), report, o.changeOf(ctx, r, report))
 		}
 		if err != nil {
 			return err
@@ -94,23 +94,22 @@ func (r *running) name() string {
 	return fmt.Sprintf("%s (process %d)", tilde(r.status.File), r.status.PID)
 }
 
-func printReload(out, errs io.Writer, name string, r inspect.ReloadReport, before *inspect.LastReload) error {
+func printReload(out, errs io.Writer, name string, r inspect.ReloadReport, before *inspect.LastReload) {
 	if r.Status == inspect.ReloadRefused {
 		for _, e := range r.Errors {
-			fmt.Fprintln(errs, reloadError(e))
+			folded(errs, "%s\n", reloadError(e))
 		}
-		_, err := fmt.Fprintf(errs, "%s: not reloaded; the configuration before stays in force.\n", name)
-		return err
+		folded(errs, "%s: not reloaded; the configuration before stays in force.\n", name)
+		return
 	}
 	text := reloadText(r)
 	if before != nil {
 		text = fmt.Sprintf("%s; it noticed the change %s ago (%s)", text, console.Ago(time.Since(before.At)), reloadText(before.ReloadReport))
 	}
-	_, err := fmt.Fprintf(out, "%s: %s.\n", name, text)
-	if err == nil && len(r.NeedsRestart) > 0 {
-		_, err = fmt.Fprintf(out, "Restart it for: %s\n", strings.Join(r.NeedsRestart, ", "))
+	folded(out, "%s: %s.\n", name, text)
+	if len(r.NeedsRestart) > 0 {
+		folded(out, "Restart it for: %s\n", strings.Join(r.NeedsRestart, ", "))
 	}
-	return err
 }
 
 // reloadText describes a reload in one line.

@@ -76,6 +76,36 @@ func TestTableShrinks(t *testing.T) {
 	}
 }
 
+// Numbers and names are worth more than the heading above them.
+func TestTableCutsHeadingsFirst(t *testing.T) {
+	var out bytes.Buffer
+	if err := Table(&out, Style{}, 36, []string{"UPSTREAM", "REVISION", "RESOURCES", "TIME"}, [][]string{{"everything", "2025-11-25", "7", "0.1s"}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "UPSTREAM    REVISION    RESOU…  TIME\neverything  2025-11-25  7       0.1s\n"; out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestFold(t *testing.T) {
+	for _, tc := range []struct {
+		text    string
+		columns int
+		want    string
+	}{
+		{"a  line that is long", 0, "a  line that is long"},
+		{"fits  as it is\n\n  one two three", 14, "fits  as it is\n\n  one two\n    three"},
+		{"one two three four", 9, "one two\n  three\n  four"},
+		{"incomprehensible x", 5, "incomprehensible\n  x"},
+		{"\x1b[31merror\x1b[0m: one two", 14, "\x1b[31merror\x1b[0m: one two"},
+		{"\x1b[31merror\x1b[0m: one two three", 14, "\x1b[31merror\x1b[0m: one\n  two three"},
+	} {
+		if got := Fold(tc.text, tc.columns); got != tc.want {
+			t.Errorf("Fold(%q, %d) = %q, want %q", tc.text, tc.columns, got, tc.want)
+		}
+	}
+}
+
 func TestWrap(t *testing.T) {
 	for _, tc := range []struct {
 		text    string

@@ -7,16 +7,20 @@ import (
 )
 
 // Table writes rows in columns as wide as their widest cell. If lines would be longer than columns, it cuts
-// cells: first the last column, then the widest ones. If columns is 0, it cuts nothing. Cells have one
-// line each and may be styled by a [Style]; a cut cell loses its style. An empty head means no heading.
+// cells: first the last column, then headings that are wider than their cells, then the widest columns. If columns
+// is 0, it cuts nothing. Cells have one line each and may be styled by a [Style]; a cut cell loses its style. An
+// empty head means no heading.
 func Table(w io.Writer, s Style, columns int, head []string, rows [][]string) error {
-	widths := make([]int, len(head))
-	for _, row := range append([][]string{head}, rows...) {
+	cells, widths := make([]int, len(head)), make([]int, len(head))
+	for _, row := range rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], Width(plain(cell)))
+			cells[i] = max(cells[i], Width(plain(cell)))
 		}
 	}
-	shrink(widths, columns)
+	for i, cell := range head {
+		widths[i] = max(cells[i], Width(plain(cell)))
+	}
+	shrink(widths, cells, columns)
 	var out strings.Builder
 	line := func(row []string, set func(string) string) {
 		var cells strings.Builder
@@ -43,12 +47,13 @@ func Table(w io.Writer, s Style, columns int, head []string, rows [][]string) er
 
 const (
 	minLast   = 24 // the width of the last column at which others are cut too
+	minHead   = 4
 	minColumn = 6
 )
 
 // shrink reduces the widths of columns so that a line has at most a number of columns of the terminal, if that is
-// possible and the number is not 0.
-func shrink(widths []int, columns int) {
+// possible and the number is not 0. Cells are the widths that the columns have without their headings.
+func shrink(widths, cells []int, columns int) {
 	if columns <= 0 || len(widths) == 0 {
 		return
 	}
@@ -60,6 +65,18 @@ func shrink(widths []int, columns int) {
 	if cut := min(over, widths[last]-minLast); cut > 0 {
 		widths[last] -= cut
 		over -= cut
+	}
+	for ; over > 0; over-- {
+		widest := -1
+		for i, w := range widths {
+			if w > max(cells[i], minHead) && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
 	}
 	for ; over > 0; over-- {
 		widest := last

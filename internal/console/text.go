@@ -88,7 +88,7 @@ func Wrap(text, indent string, columns int) string {
 	var out strings.Builder
 	used := 0
 	for i, word := range strings.Fields(text) {
-		w := Width(word)
+		w := Width(plain(word))
 		switch {
 		case i > 0 && (columns <= 0 || used+1+w <= columns):
 			out.WriteString(" " + word)
@@ -101,6 +101,28 @@ func Wrap(text, indent string, columns int) string {
 		used = Width(indent) + w
 	}
 	return out.String()
+}
+
+// Fold breaks the lines of a text that are wider than a number of columns between words, as [Wrap] does; the rest of
+// a line is indented by two more spaces. Other lines stay as they are. 0 means no limit.
+func Fold(text string, columns int) string {
+	if columns <= 0 {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if Width(plain(line)) <= columns {
+			continue
+		}
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		more := indent + "  "
+		first, rest := Wrap(line, more, columns), ""
+		if at := strings.Index(first, "\n"); at >= 0 {
+			first, rest = first[:at], first[at:]
+		}
+		lines[i] = indent + strings.TrimPrefix(first, more) + rest
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Ago is a duration for people, in its two largest units.
