@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -62,5 +63,41 @@ func TestAuditHasTheAddress(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The status says that calls are refused because the audit cannot be written.
+func TestStatusOfAnAuditThatCannotBeWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	g, end := start(t, "telemetry: {audit: {file: "+file+"}}\n"+aDisabledUpstream, false)
+	defer end()
+	statusAfterCall := func() string {
+		t.Helper()
+		resp, err := http.Post(g.URL(), "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nothing"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		s, err := g.Status()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.AuditError
+	}
+	if got := statusAfterCall(); got != "" {
+		t.Errorf("before: %q", got)
+	}
+	if err := errors.Join(os.Rename(file, file+".1"), os.Mkdir(file, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if got := statusAfterCall(); !strings.Contains(got, file) {
+		t.Errorf("while a folder is in the place of the file: %q", got)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if got := statusAfterCall(); got != "" {
+		t.Errorf("afterwards: %q", got)
 	}
 }

@@ -24,6 +24,11 @@ func (g *Gateway) Status() (*inspect.Status, error) {
 			return nil, err
 		}
 	}
+	if g.audit != nil {
+		if err := g.audit.Failure(); err != nil {
+			p.AuditError = err.Error()
+		}
+	}
 	if g.stdio {
 		p.Mode = "stdio"
 	} else {

@@ -15,20 +15,23 @@ import (
 // Status is how a running gateway is at one moment. Its JSON form is public: members are
 // added in later versions, never renamed or removed.
 type Status struct {
-	Version   string           `json:"version"`
-	PID       int              `json:"pid"`
-	Mode      string           `json:"mode"`           // http or stdio
-	File      string           `json:"file,omitempty"` // the configuration file; absent for the demo
-	Since     time.Time        `json:"since"`
-	URL       string           `json:"mcp_url,omitempty"`   // of MCP, for mode http
-	AdminURL  string           `json:"admin_url,omitempty"` // of health and metrics
-	Waiting   []string         `json:"waiting,omitempty"`   // what it waits for before it is ready
-	Sessions  int              `json:"sessions"`            // of legacy clients
-	Streams   int              `json:"streams"`             // open event streams
-	Calls     int              `json:"calls"`               // of all upstreams, also removed ones
-	Upstreams []UpstreamStatus `json:"upstreams"`
-	Reload    *LastReload      `json:"reload,omitempty"`      // absent before the first reload
-	Change    *LastReload      `json:"last_change,omitempty"` // the last reload that changed something
+	Version  string    `json:"version"`
+	PID      int       `json:"pid"`
+	Mode     string    `json:"mode"`           // http or stdio
+	File     string    `json:"file,omitempty"` // the configuration file; absent for the demo
+	Since    time.Time `json:"since"`
+	URL      string    `json:"mcp_url,omitempty"`   // of MCP, for mode http
+	AdminURL string    `json:"admin_url,omitempty"` // of health and metrics
+	Waiting  []string  `json:"waiting,omitempty"`   // what it waits for before it is ready
+	// AuditError is why the last line of the audit could not be written. Calls are refused
+	// until one can be.
+	AuditError string           `json:"audit_error,omitempty"`
+	Sessions   int              `json:"sessions"` // of legacy clients
+	Streams    int              `json:"streams"`  // open event streams
+	Calls      int              `json:"calls"`    // of all upstreams, also removed ones
+	Upstreams  []UpstreamStatus `json:"upstreams"`
+	Reload     *LastReload      `json:"reload,omitempty"`      // absent before the first reload
+	Change     *LastReload      `json:"last_change,omitempty"` // the last reload that changed something
 }
 
 // UpstreamStatus is how one upstream is.
@@ -88,6 +91,7 @@ type Process struct {
 	Version, Mode, File, URL, AdminURL string
 	Started                            time.Time
 	Waiting                            []string
+	AuditError                         string
 	Reload, Change                     *LastReload
 	Metrics                            prometheus.Gatherer
 }
@@ -96,7 +100,7 @@ type Process struct {
 func (i *Inspector) Status(p Process) (*Status, error) {
 	s := &Status{
 		Version: p.Version, PID: os.Getpid(), Mode: p.Mode, File: p.File, Since: p.Started, URL: p.URL, AdminURL: p.AdminURL,
-		Waiting: p.Waiting, Reload: p.Reload, Change: p.Change, Upstreams: []UpstreamStatus{},
+		Waiting: p.Waiting, AuditError: p.AuditError, Reload: p.Reload, Change: p.Change, Upstreams: []UpstreamStatus{},
 	}
 	all, err := gather(p.Metrics)
 	if err != nil {

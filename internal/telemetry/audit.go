@@ -78,7 +78,7 @@ type Audit struct {
 	flush   *time.Timer // writes the lines of After, nil before the first one
 	armed   bool        // flush will run
 	closed  bool        // lines of After do not wait
-	failed  bool        // the last write failed
+	failure error       // of the last write, nil if it was successful
 	crowded int         // for how many writes more other goroutines are expected
 }
 
@@ -95,6 +95,13 @@ func (a *Audit) Open() error {
 	return a.writer.ready()
 }
 
+// Failure returns the error of the last write, nil if it was successful.
+func (a *Audit) Failure() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.failure
+}
+
 // Before writes a line about an action that is about to begin. If it fails, the action must
 // not begin. The line ends with its only line break. Before does not keep it.
 func (a *Audit) Before(line []byte) error {
@@ -106,7 +113,7 @@ func (a *Audit) Before(line []byte) error {
 // written before any other.
 func (a *Audit) After(line []byte) {
 	a.mu.Lock()
-	if a.failed && len(a.next.lines) >= maxPending {
+	if a.failure != nil && len(a.next.lines) >= maxPending {
 		a.mu.Unlock()
 		a.lose(line)
 		return
@@ -227,7 +234,7 @@ func (a *Audit) beWriter() {
 
 // handOver makes the first goroutine that waits the writer, and unlocks mu.
 func (a *Audit) handOver() {
-	if a.writing = a.next.lead(); !a.writing && a.failed && !a.closed && !a.next.empty() {
+	if a.writing = a.next.lead(); !a.writing && a.failure != nil && !a.closed && !a.next.empty() {
 		a.arm() // tries again
 	}
 	a.mu.Unlock()
@@ -275,8 +282,9 @@ func (a *Audit) keep(b *batch, committed, written int) {
 
 // report logs when the audit begins to fail and when it works again.
 func (a *Audit) report(err error) {
-	if failed := err != nil; failed != a.failed {
-		a.failed = failed
+	failed, before := err != nil, a.failure != nil
+	a.failure = err
+	if failed != before {
 		if failed {
 			a.opt.Logger.Error("the audit cannot be written; calls are refused until it can", zap.String("file", a.opt.File), zap.Error(err))
 		} else {

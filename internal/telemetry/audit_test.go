@@ -217,8 +217,14 @@ func TestAuditOfAFullDisk(t *testing.T) {
 	if n := testutil.ToFloat64(a.opt.Metrics.failures); n != 4 {
 		t.Errorf("%v failures counted, want 4", n)
 	}
+	if a.Failure() == nil {
+		t.Error("there is no failure")
+	}
 	d.room = 100
 	before(t, a, "six")
+	if err := a.Failure(); err != nil {
+		t.Errorf("the failure after a write: %v", err)
+	}
 	if got := d.String(); got != "one\ntw\nthree\nfour\nsix\n" {
 		t.Errorf("written: %q", got)
 	}
