@@ -49,7 +49,25 @@ func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 		}
 		return plaintext.Line(reason, maxReason)
 	}
-	return plaintext.Line(rpc.Message, maxReason)
+	message := rpc.Message
+	if lacked := leafNames(data.Get("requiredCapabilities"), ""); len(lacked) > 0 {
+		message += ": " + strings.Join(lacked, ", ")
+	}
+	return plaintext.Line(message, maxReason)
+}
+
+// leafNames returns the paths of the empty objects in an object, such as elicitation.url for
+// {"elicitation":{"url":{}}}.
+func leafNames(v wire.Value, prefix string) (names []string) {
+	for m := range v.Members() {
+		name := prefix + m.Key.Str()
+		if below := leafNames(m.Value, name+"."); len(below) > 0 {
+			names = append(names, below...)
+		} else {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // withoutArguments returns the message of a server without the values of the arguments that it

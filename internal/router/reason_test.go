@@ -45,6 +45,10 @@ func TestFailedCallsSayWhy(t *testing.T) {
 		{name: "timeout", up: fails(timeout), outcome: "unavailable", reason: "the server did not answer within 1s"},
 		{name: "without data", up: fails(wire.Errorf(wire.CodeMissingCapability, "the client lacks elicitation")), outcome: "error", reason: "the client lacks elicitation"},
 		{
+			name: "capabilities", up: fails(missingCapability(wire.Raw(`{"elicitation":{"form":{},"url":{}},"sampling":{}}`))), outcome: "error",
+			reason: "the request needs a capability that the client did not declare: elicitation.form, elicitation.url, sampling",
+		},
+		{
 			name: "of the server", up: fails(theirs(-32001, "disk\nfull\x1b[31m, said\u202e it")), outcome: "error",
 			reason: "the server answered with error -32001: disk full[31m, said it",
 		},
