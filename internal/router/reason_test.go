@@ -41,7 +41,7 @@ func TestFailedCallsSayWhy(t *testing.T) {
 	}{
 		{name: "no failure", up: answers(`{"content":[]}`), outcome: "ok"},
 		{name: "refused", up: answers(`{}`), params: `{"name":"files__gone"}`, outcome: "refused"},
-		{name: "down", up: answers(`{}`), down: &catalog.Down{Reason: "connection refused"}, outcome: "unavailable", reason: "upstream files: connection refused"},
+		{name: "down", up: answers(`{}`), down: &catalog.Down{Reason: "connection refused"}, outcome: "unavailable", reason: "connection refused"},
 		{name: "timeout", up: fails(timeout), outcome: "unavailable", reason: "the server did not answer within 1s"},
 		{name: "without data", up: fails(wire.Errorf(wire.CodeMissingCapability, "the client lacks elicitation")), outcome: "error", reason: "the client lacks elicitation"},
 		{
@@ -85,6 +85,9 @@ func TestFailedCallsSayWhy(t *testing.T) {
 			reason, _ := got["reason"].(string)
 			if got["outcome"] != tt.outcome || reason != tt.reason {
 				t.Errorf("outcome %v, reason %q, want %s, %q", got["outcome"], reason, tt.outcome, tt.reason)
+			}
+			if tt.down != nil && got["upstream"] != "files" {
+				t.Errorf("the line names the upstream %v, want files", got["upstream"])
 			}
 			var end struct{ Event, Outcome, Reason string }
 			if err := json.Unmarshal([]byte(b.lines[len(b.lines)-1]), &end); err != nil {

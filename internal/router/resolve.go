@@ -81,6 +81,9 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.ItemRe
 		case len(suspects) == 0:
 			return now.Routes, view, target, r.unknown(auditDecision, c, view, ref, target, log)
 		case settled || !slices.ContainsFunc(suspects, func(u catalog.Unavailable) bool { return u.Starting }):
+			if len(suspects) == 1 { // no other upstream may have it
+				log.upstream = suspects[0].Upstream
+			}
 			return now.Routes, view, target, catalog.UnavailableError(suspects)
 		}
 		select {
