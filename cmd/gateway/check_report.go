@@ -72,8 +72,12 @@ func writeReport(r *inspect.Report, out io.Writer, s console.Style, columns int)
 		rows = append(rows, append(row, seconds))
 	}
 	head := []string{"UPSTREAM", "STATE", "ERA", "REVISION", "TOOLS", "PROMPTS", "RESOURCES", "TEMPLATES", "FAULTS", "TIME"}
-	if err := console.Table(out, s, columns, head, rows); err != nil {
-		return err
+	gap := ""
+	if len(rows) > 0 {
+		gap = "\n"
+		if err := console.Table(out, s, columns, head, rows); err != nil {
+			return err
+		}
 	}
 	if err := writeProbes(r, out, s, columns); err != nil {
 		return err
@@ -98,7 +102,7 @@ func writeReport(r *inspect.Report, out io.Writer, s console.Style, columns int)
 	}
 	fmt.Fprintf(&b, "%s: %s, %s\n", cmp.Or(r.File, "the built-in demo"),
 		cmp.Or(console.Count(counts[inspect.SeverityError], "error"), "no errors"), cmp.Or(console.Count(counts[inspect.SeverityWarning], "warning"), "no warnings"))
-	_, err := io.WriteString(out, console.Fold("\n"+b.String(), columns))
+	_, err := io.WriteString(out, console.Fold(gap+b.String(), columns))
 	return err
 }
 

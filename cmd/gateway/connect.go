@@ -287,8 +287,8 @@ func (o *connectOptions) confirm(cmd *cobra.Command, f *hostconfig.File, after [
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ok, err := console.NewPrompter(in, out, style).Confirm(ctx, question)
-	if err == nil && !ok {
-		err = errors.New("nothing is written")
+	if err == nil && !ok || ctx.Err() != nil {
+		return false, errors.New("nothing is written")
 	}
 	return ok, err
 }

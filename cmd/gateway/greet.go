@@ -50,7 +50,7 @@ Claude Desktop and other hosts that only start commands take:
 	if source == "" {
 		fmt.Fprint(out, "Next, serve your own servers: \"gateway init\" makes a gateway.yaml, \"gateway add\"\nadds a server to it, and \"gateway connect HOST\" writes the host's file for you.\n\n")
 	} else {
-		fmt.Fprintf(out, "\"gateway connect HOST --http %s\" writes the host's file for you.\n\n", url)
+		fmt.Fprintf(out, "This writes the host's file for you:\n\n  gateway connect HOST --http %s\n\n", url)
 	}
 	fmt.Fprintf(out, `Or try it from a shell%s:
 

@@ -46,14 +46,15 @@ func (l *lines) String() string {
 	return text
 }
 
-// A gateway that runs in a terminal reloads at SIGHUP, and ends when the terminal is
-// closed.
-func TestHangup(t *testing.T) {
-	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+// openTerminal opens a pseudo-terminal: the side of the user, and the side of programs.
+func openTerminal(t *testing.T) (terminal, inside *os.File) {
+	t.Helper()
+	var err error
+	terminal, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer terminal.Close()
+	t.Cleanup(func() { _ = terminal.Close() })
 	raw, err := terminal.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
@@ -67,10 +68,17 @@ func TestHangup(t *testing.T) {
 	}); err != nil || failed != nil {
 		t.Fatal(err, failed)
 	}
-	inside, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	inside, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return terminal, inside
+}
+
+// A gateway that runs in a terminal reloads at SIGHUP, and ends when the terminal is
+// closed.
+func TestHangup(t *testing.T) {
+	terminal, inside := openTerminal(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -120,5 +128,27 @@ func TestHangup(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		t.Errorf("the gateway still runs without its terminal:\n%s", said)
+	}
+}
+
+// Messages that are wider than a terminal end their lines between words. A new terminal has 80 columns.
+func TestMessagesFitTheTerminal(t *testing.T) {
+	terminal, inside := openTerminal(t)
+	defer inside.Close()
+	if status := run([]string{"add"}, strings.NewReader(""), inside, inside); status != exitUsage {
+		t.Errorf("exit status %d", status)
+	}
+	var got []byte
+	for !bytes.HasSuffix(got, []byte("for usage.\r\n")) {
+		p := make([]byte, 4096)
+		n, err := terminal.Read(p)
+		if err != nil {
+			t.Fatalf("%v after %q", err, got)
+		}
+		got = append(got, p[:n]...)
+	}
+	want := "gateway: add needs a name, and a command or a URL: gateway add NAME -- COMMAND,\r\n  or gateway add NAME URL\r\nRun 'gateway add --help' for usage.\r\n"
+	if string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

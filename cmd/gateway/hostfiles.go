@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/hostconfig"
 	"mcpgateway/internal/hostimport"
@@ -37,7 +39,9 @@ func hostPlaces() []hostPlace {
 		places = append(places, hostPlace{"Goose", goose}, hostPlace{"Copilot CLI", filepath.Join(m.Home, ".copilot", "mcp-config.json")})
 	}
 	for _, path := range []string{".mcp.json", filepath.Join(".cursor", "mcp.json"), filepath.Join(".vscode", "mcp.json")} {
-		if full, err := filepath.Abs(path); err == nil {
+		full, err := filepath.Abs(path)
+		known := slices.ContainsFunc(places, func(p hostPlace) bool { return sameFile(p.path, full) }) // this folder is the home folder
+		if err == nil && !known {
 			places = append(places, hostPlace{"this folder", full})
 		}
 	}
@@ -77,6 +81,9 @@ func readHostFiles(out io.Writer) []hostimport.File {
 			}
 			if note = strings.Join(names, ", "); note == "" {
 				note = "no servers to import"
+				if i := slices.IndexFunc(im.Warnings, func(w configfile.Warning) bool { return strings.Contains(w.Msg, "left out") }); i >= 0 {
+					note += ": " + console.Line(im.Warnings[i].Path+" "+im.Warnings[i].Msg)
+				}
 			} else {
 				files = append(files, f)
 			}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -117,8 +116,8 @@ func (o *initOptions) choose(cmd *cobra.Command) (take bool, files []hostimport.
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	take, err = console.NewPrompter(in, out, console.StyleOf(out, lookupEnv)).Confirm(ctx, "Import these servers?")
-	if err != nil && ctx.Err() != nil {
-		err = context.Canceled
+	if ctx.Err() != nil {
+		err = errors.New("nothing is written")
 	}
 	return take, files, err
 }

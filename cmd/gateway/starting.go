@@ -97,7 +97,7 @@ func (s *starting) tell(u inspect.Upstream) {
 	if !s.lines {
 		return
 	}
-	fmt.Fprintln(s.screen, statusLine(u, s.width, s.style))
+	fmt.Fprintln(s.screen, console.Fold(statusLine(u, s.width, s.style), s.screen.Columns()))
 }
 
 // quieten removes messages from the log that repeat the lines of upstreams, if both go to the same

@@ -95,10 +95,11 @@ func TestFold(t *testing.T) {
 	}{
 		{"a  line that is long", 0, "a  line that is long"},
 		{"fits  as it is\n\n  one two three", 14, "fits  as it is\n\n  one two\n    three"},
+		{"  name   down  it is not there", 20, "  name   down  it is\n    not there"},
 		{"one two three four", 9, "one two\n  three\n  four"},
 		{"incomprehensible x", 5, "incomprehensible\n  x"},
 		{"\x1b[31merror\x1b[0m: one two", 14, "\x1b[31merror\x1b[0m: one two"},
-		{"\x1b[31merror\x1b[0m: one two three", 14, "\x1b[31merror\x1b[0m: one\n  two three"},
+		{"\x1b[31merror\x1b[0m: one two three", 14, "\x1b[31merror\x1b[0m: one two\n  three"},
 	} {
 		if got := Fold(tc.text, tc.columns); got != tc.want {
 			t.Errorf("Fold(%q, %d) = %q, want %q", tc.text, tc.columns, got, tc.want)

@@ -21,6 +21,9 @@ func NewScreen(w io.Writer, live bool) *Screen {
 	return &Screen{out: w, live: live, width: Columns(w)}
 }
 
+// Columns is the width of the terminal, or 0 without one.
+func (s *Screen) Columns() int { return s.width }
+
 // Status replaces the status; "" removes it.
 func (s *Screen) Status(text string) {
 	if !s.live {

@@ -103,26 +103,45 @@ func Wrap(text, indent string, columns int) string {
 	return out.String()
 }
 
-// Fold breaks the lines of a text that are wider than a number of columns between words, as [Wrap] does; the rest of
-// a line is indented by two more spaces. Other lines stay as they are. 0 means no limit.
+// Fold breaks the lines of a text that are wider than a number of columns between words. The rest of a line is
+// indented by two more spaces. Other lines stay as they are, and so do runs of spaces within a line. 0 means no
+// limit.
 func Fold(text string, columns int) string {
 	if columns <= 0 {
 		return text
 	}
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if Width(plain(line)) <= columns {
-			continue
+		if Width(plain(line)) > columns {
+			lines[i] = foldLine(line, columns)
 		}
-		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-		more := indent + "  "
-		first, rest := Wrap(line, more, columns), ""
-		if at := strings.Index(first, "\n"); at >= 0 {
-			first, rest = first[:at], first[at:]
-		}
-		lines[i] = indent + strings.TrimPrefix(first, more) + rest
 	}
 	return strings.Join(lines, "\n")
+}
+
+func foldLine(line string, columns int) string {
+	text := strings.TrimLeft(line, " ")
+	indent := line[:len(line)-len(text)]
+	var out strings.Builder
+	out.WriteString(indent)
+	used, begun := len(indent), false
+	for text != "" {
+		word := strings.TrimLeft(text, " ")
+		spaces := text[:len(text)-len(word)]
+		word, text, _ = strings.Cut(word, " ")
+		if text != "" {
+			text = " " + text
+		}
+		if w := len(spaces) + Width(plain(word)); begun && used+w > columns {
+			out.WriteString("\n" + indent + "  " + word)
+			used = len(indent) + 2 + w - len(spaces)
+		} else {
+			out.WriteString(spaces + word)
+			used += w
+		}
+		begun = true
+	}
+	return out.String()
 }
 
 // Ago is a duration for people, in its two largest units.

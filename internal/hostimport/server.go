@@ -103,7 +103,9 @@ func (im *importer) key(pr configfile.Pair, at configfile.Path) {
 		im.only(n, at)
 	case timeoutKey:
 		s.timeout = n.Value
-	case "startup_timeout_sec", "tool_timeout_sec":
+	case "startup_timeout_sec":
+		im.warn(at, "is left out: the first lists wait startup_wait for servers that still start, and a server may need longer")
+	case "tool_timeout_sec":
 		im.warn(at, "is left out; write timeout for how long a call may go on without progress, such as timeout: 60s")
 	case "timeout", "timeoutMs":
 		im.warn(at, "is left out: hosts do not agree on its unit; write timeout with one, such as timeout: 60s")
