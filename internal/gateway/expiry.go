@@ -40,11 +40,14 @@ func (e expiries) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// expires returns when the first certificate of the chain in use expires.
+// expires returns when the first certificate of the chain in use expires. It reads changed
+// files as a handshake does, so that a gateway without new connections reports them too.
 func (c *certificateFiles) expires() (first time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, pair := range c.current.Certificates {
+	conf, err := c.get()
+	if err != nil {
+		return first
+	}
+	for _, pair := range conf.Certificates {
 		for _, cert := range chainOf(&pair) {
 			if first.IsZero() || cert.NotAfter.Before(first) {
 				first = cert.NotAfter

@@ -150,6 +150,16 @@ func TestCertificateFilesChange(t *testing.T) {
 	if serial() == second {
 		t.Error("the certificate after the bad file is not in use")
 	}
+	// The metric looks at the files, too.
+	if err := os.WriteFile(dir+"/key.pem", []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	c.checked = time.Time{}
+	c.mu.Unlock()
+	if at := c.expires(); !at.After(time.Now()) || logs.FilterLevelExact(zap.WarnLevel).Len() != 2 {
+		t.Errorf("the certificate in use expires %s; the log has %v", at, logs.All())
+	}
 }
 
 func TestFaultyCertificateFiles(t *testing.T) {
