@@ -174,7 +174,7 @@ func checkFailure(t *testing.T, err error, upstream, reason string, retryable bo
 		t.Errorf("%s: since: %v", upstream, err)
 	}
 	why, _ := data["reason"].(string)
-	if data["upstream"] != upstream || !regexp.MustCompile(reason).MatchString(why) || data["retryable"] != retryable || len(data) != 4 {
+	if data["upstream"] != upstream || !regexp.MustCompile(reason).MatchString(why) || data["retryable"] != retryable || data["requestId"] == nil || len(data) != 5 {
 		t.Errorf("%s: data %s, want this upstream, a reason like %q and retryable %t", upstream, fault.Data, reason, retryable)
 	}
 	checkNoLeak(t, "the error of "+upstream, fault.Error())

@@ -163,7 +163,7 @@ func TestListenNeedsTheExtension(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.Call(t.Context(), "subscriptions/listen", `{"notifications":{"taskIds":["x"]}}`)
-	if fault, ok := err.(*raw.Fault); !ok || fault.Code != -32021 || string(fault.Data) != `{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}` {
+	if fault, ok := err.(*raw.Fault); !ok || fault.Code != -32021 || !strings.HasPrefix(string(fault.Data), `{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}},"requestId":`) {
 		t.Errorf("error %v", err)
 	}
 }

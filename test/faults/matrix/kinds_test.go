@@ -93,8 +93,6 @@ func (c cell) impossible() string {
 	switch {
 	case c.moment == atRepeat && !slices.Contains([]string{hangs, refuses, resets, status500, status503, html, half, noAnswer, exitLoop, dns}, c.kind):
 		return "one fault of each sort opens the circuit breaker"
-	case c.moment == atRepeat && c.transport == sse && c.kind == html:
-		return "its pings are answered on the stream: the breaker stays closed"
 	case c.transport == stdio && !slices.Contains([]string{hangs, drips, half, wrongID, twice, noAnswer, huge, garbage, exits, exitLoop}, c.kind):
 		return pipe
 	case c.transport == modern && slices.Contains([]string{forgets400, forgets404}, c.kind):
