@@ -160,7 +160,7 @@ func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string
 				return context.Cause(ctx)
 			}
 			if !back.opened(ctx, err) {
-				return advised(err, v.Upstreams())
+				return o.advised(err, v.Upstreams())
 			}
 		}
 		return err
@@ -225,14 +225,14 @@ func argument(schema wire.Value, text string) wire.Raw {
 }
 
 // advised adds the reason of an upstream that is down to an error; clients of a gateway do not get it.
-func advised(err error, upstreams []inspect.Upstream) error {
+func (o *callOptions) advised(err error, upstreams []inspect.Upstream) error {
 	var rpc *wire.Error
 	if !errors.As(err, &rpc) {
 		return err
 	}
 	for _, u := range upstreams {
 		if wire.ValueOf(rpc.Data).Get("upstream").IsString(u.Name) && u.State == connector.Down && u.Reason != "" {
-			return fmt.Errorf("upstream %s is down: %s", u.Name, console.Line(u.Reason))
+			return fmt.Errorf("upstream %s is down: %s", u.Name, console.Line(o.reason(u)))
 		}
 	}
 	return err

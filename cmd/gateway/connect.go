@@ -104,7 +104,7 @@ func hostArg(cmd *cobra.Command, args []string) error {
 		return usageError{fmt.Errorf("%s takes one host, not %q", cmd.CommandPath(), strings.Join(args, " "))}
 	}
 	if _, ok := hostconfig.Find(args[0]); !ok {
-		return usageError{fmt.Errorf("unknown host %q%s; connect knows %s", args[0], didYouMean(args[0], hostconfig.Names()), hostNames())}
+		return usageError{fmt.Errorf("unknown host %q; connect knows %s%s", args[0], hostNames(), didYouMean(args[0], hostconfig.Names()))}
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func (o *listOptions) missing(ctx context.Context, v *gateway.InProcess, view *c
 	advice := make(map[string]string)
 	up := 0
 	for _, u := range v.Upstreams() {
-		advice[u.Name] = u.Reason
+		advice[u.Name] = o.reason(u)
 		if u.Revision != "" {
 			up++
 		}

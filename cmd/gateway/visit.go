@@ -85,6 +85,15 @@ func (o *visitOptions) config() (*config.Config, string, error) {
 	return cfg, o.url, nil
 }
 
+// reason is the reason why an upstream is not ready. The server at --url has no entry in a configuration whose auth
+// the user could set.
+func (o *visitOptions) reason(u inspect.Upstream) string {
+	if before, _, found := strings.Cut(u.Reason, "set auth: {kind: user}"); found && o.url != "" {
+		return before + "add it with gateway add NAME URL --oauth, then run gateway login NAME"
+	}
+	return u.Reason
+}
+
 // hostOf is the name of the server at a URL in messages: its host, if it has one.
 func hostOf(text string) string {
 	if u, err := url.Parse(text); err == nil && u.Hostname() != "" {

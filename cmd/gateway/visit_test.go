@@ -1,0 +1,25 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// The server at --url has no entry in gateway.yaml, so the advice is to add one.
+func TestOAuthServerAtURL(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="http://`+r.Host+`/.well-known/oauth-protected-resource"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer server.Close()
+	for _, args := range [][]string{{"list"}, {"call", "find"}} {
+		var out, errs bytes.Buffer
+		status := run(append(args, "--url", server.URL+"/mcp"), strings.NewReader(""), &out, &errs)
+		if want := "this server uses OAuth: add it with gateway add NAME URL --oauth, then run gateway login NAME\n"; status != exitFailed || !strings.HasSuffix(errs.String(), want) {
+			t.Errorf("%s: status %d, %q, want …%q", args, status, errs.String(), want)
+		}
+	}
+}
