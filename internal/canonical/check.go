@@ -141,7 +141,7 @@ func (c *checker) path(path string) string {
 		segment, after, more := strings.Cut(rest, "/")
 		name, _, parameters := strings.Cut(segment, ";")
 		switch {
-		case segment == "":
+		case name == "": // of parameters alone, too: some servers cut them off
 			return "it has an empty segment"
 		case name == "." || name == "..":
 			return "it has a dot segment"
