@@ -56,7 +56,7 @@ benchmarks: ## every Go benchmark once, so that none rots
 fuzz: ## every fuzz target for FUZZTIME, two at a time
 	@for pkg in $$($(GO) list ./internal/...); do \
 	  $(GO) test -list '^Fuzz' $$pkg | sed -n "s|^Fuzz.*|$$pkg &|p"; \
-	done | xargs -P 2 -L 1 sh -c '$(GO) test -run "^\$$" -fuzz "^$$1\$$" -fuzztime $(FUZZTIME) -parallel 1 $$0'
+	done | xargs -P 2 -L 1 sh -c 'GO=$(GO) test/fuzz.sh $$0 $$1 $(FUZZTIME)'
 
 clean:
 	rm -rf bin test/node_modules test/hosts/node_modules
