@@ -130,6 +130,9 @@ func writeChecksums(folder string) error {
 	}
 	var lines strings.Builder
 	for _, f := range files {
+		if f.Name() == checksumsFile {
+			continue
+		}
 		sum, err := sha256Of(filepath.Join(folder, f.Name()))
 		if err != nil {
 			return err

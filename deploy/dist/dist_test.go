@@ -238,6 +238,12 @@ func testAgain(t *testing.T, o options) {
 	if after := read(t, o.out, checksumsFile); after != before {
 		t.Errorf("another run gives other files:\n%s\nbefore:\n%s", after, before)
 	}
+	broken := options{out: t.TempDir(), platforms: o.platforms + ",linux/nonsense", version: testVersion}
+	for range 2 { // the second one in what the first one left
+		if err := dist(t.Context(), broken, io.Discard); err == nil || !strings.Contains(err.Error(), "unsupported GOOS/GOARCH") {
+			t.Errorf("a platform that does not exist: %v", err)
+		}
+	}
 	other := t.TempDir()
 	write(t, filepath.Join(other, "thesis.tex"), "precious")
 	o.out = other

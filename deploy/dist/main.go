@@ -130,5 +130,9 @@ func emptyFolder(folder string) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}
-	return os.MkdirAll(folder, 0o755)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	// An interrupted run leaves a folder that the next one recognizes.
+	return os.WriteFile(filepath.Join(folder, checksumsFile), nil, 0o644)
 }
