@@ -103,16 +103,30 @@ func withoutArguments(message string, params wire.Raw) string {
 	for _, member := range []string{"arguments", "argument", "uri"} {
 		hide(root.Get(member))
 	}
+	if left < 0 {
+		return hiddenValue // the message may repeat a value that was not looked for
+	}
 	return message
 }
 
 func withoutValue(message, value string) string {
-	if len(value) < leastHidden || len(value) > len(message) {
+	if len(value) < leastHidden {
 		return message
 	}
 	switch value {
 	case "true", "false", "null":
 		return message
 	}
-	return strings.ReplaceAll(message, value, hiddenValue)
+	message = strings.ReplaceAll(message, value, hiddenValue)
+	// The message may have been cut within the value.
+	cut, isCut := strings.CutSuffix(message, "…")
+	if !isCut {
+		return message
+	}
+	for n := min(len(value)-1, len(cut)); n >= leastHidden; n-- {
+		if rest, found := strings.CutSuffix(cut, value[:n]); found {
+			return rest + hiddenValue
+		}
+	}
+	return message
 }

@@ -108,3 +108,21 @@ func TestReasonHidesURIs(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A value is hidden although the message was cut within it, and a message is hidden if there are more values than are
+// looked for.
+func TestReasonHidesLongAndManyArguments(t *testing.T) {
+	secret := strings.Repeat("s3cret", 1000)
+	many := strings.Repeat(`"value",`, 2*maxHidden) + `"hunter2"`
+	for name, tt := range map[string]struct{ arguments, message string }{
+		"long": {`{"key":"` + secret + `"}`, "no such key: " + secret},
+		"many": {`{"keys":[` + many + `]}`, "no such key: hunter2"},
+	} {
+		c := newCall("tools/call", `{"name":"files__read","arguments":`+tt.arguments+`}`, nil)
+		err := &wire.Error{Code: -1, Message: tt.message, Raw: wire.Raw(`{}`)}
+		got := reasonOf(outcomeError, c, &logFields{}, err)
+		if strings.Contains(got, "s3cr") || strings.Contains(got, "hunter2") || !strings.Contains(got, hiddenValue) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
