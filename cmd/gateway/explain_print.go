@@ -28,7 +28,7 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 		return printJSON(out, explained{r, about})
 	}
 	s := console.StyleOf(out, lookupEnv)
-	if err := about.print(out, s); err != nil {
+	if err := about.printBefore(out, s); err != nil {
 		return err
 	}
 	may := s.Good("may use")

@@ -117,11 +117,8 @@ func readCredentials(stdin io.Reader, flag string) (string, error) {
 	return text, nil
 }
 
-// print prints the judgement of the credentials, nothing for nil.
+// print prints the judgement of the credentials.
 func (a *authentication) print(out io.Writer, s console.Style) error {
-	if a == nil {
-		return nil
-	}
 	unchecked := false
 	var rows [][]string
 	for _, c := range a.Checks {
@@ -142,11 +139,22 @@ func (a *authentication) print(out io.Writer, s console.Style) error {
 	default:
 		folded(out, "The gateway %s these credentials.\n", s.Good("accepts"))
 	}
-	if len(rows) > 0 {
-		fmt.Fprintln(out)
-		if err := console.Table(out, s, console.Columns(out), []string{"CHECK", "RESULT", "VALUE", "EXPECTED"}, rows); err != nil {
-			return err
-		}
+	if len(rows) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	return console.Table(out, s, console.Columns(out), []string{"CHECK", "RESULT", "VALUE", "EXPECTED"}, rows)
+}
+
+// printBefore prints the judgement before the answer for the principal. It prints nothing for nil.
+func (a *authentication) printBefore(out io.Writer, s console.Style) error {
+	if a == nil {
+		return nil
+	}
+	if err := a.print(out, s); err != nil {
+		return err
+	}
+	if len(a.Checks) > 0 {
 		fmt.Fprintln(out)
 	}
 	if !a.Accepted {
@@ -160,15 +168,5 @@ func (o *explainOptions) printRefused(out io.Writer, q *inspect.Question, a *aut
 	if o.json {
 		return printJSON(out, explained{&inspect.ExplanationReport{Item: q.Public, Effect: policy.Deny.String(), Steps: []inspect.StepReport{}}, a})
 	}
-	s := console.StyleOf(out, lookupEnv)
-	folded(out, "The gateway %s these credentials: %s (%s).\n", s.Bad("refuses"), a.Message, a.Reason)
-	if len(a.Checks) == 0 {
-		return nil
-	}
-	fmt.Fprintln(out)
-	var rows [][]string
-	for _, c := range a.Checks {
-		rows = append(rows, []string{c.Name, c.Result, console.Line(c.Value), console.Line(c.Expected)})
-	}
-	return console.Table(out, s, console.Columns(out), []string{"CHECK", "RESULT", "VALUE", "EXPECTED"}, rows)
+	return a.print(out, console.StyleOf(out, lookupEnv))
 }

@@ -88,28 +88,12 @@ func readHostFiles(out io.Writer) []hostimport.File {
 				files = append(files, f)
 			}
 		}
-		fmt.Fprintf(out, "  %s (%s):\n    %s\n", place.title, tilde(place.path), strings.Join(wrap(note, 76), "\n    "))
+		fmt.Fprintf(out, "  %s (%s):\n%s\n", place.title, tilde(place.path), console.Wrap(note, "    ", helpColumns))
 	}
 	if len(missing) > 0 {
-		fmt.Fprintf(out, "  Not found:\n    %s\n", strings.Join(wrap(strings.Join(missing, ", "), 76), "\n    "))
+		fmt.Fprintf(out, "  Not found:\n%s\n", console.Wrap(strings.Join(missing, ", "), "    ", helpColumns))
 	}
 	return files
-}
-
-// wrap breaks a text into lines of at most so many characters, at spaces.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		if line != "" && len(line)+1+len(word) > width {
-			lines, line = append(lines, line), ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
 }
 
 // merge adds the servers of hosts' files, saves the files, and says what has changed. It returns the number of new

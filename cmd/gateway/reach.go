@@ -126,13 +126,22 @@ func adminURL(text string) (string, error) {
 func headersOf(texts []string) (http.Header, error) {
 	header := make(http.Header)
 	for _, h := range texts {
-		name, value, ok := strings.Cut(h, ":")
-		if !ok {
-			return nil, usageError{errors.New("--header must be 'Name: value'; there is no colon in it")}
+		name, value, err := cutHeader(h)
+		if err != nil {
+			return nil, err
 		}
-		header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+		header.Add(name, value)
 	}
 	return header, nil
+}
+
+// cutHeader splits the value of a flag --header.
+func cutHeader(text string) (name, value string, err error) {
+	name, value, ok := strings.Cut(text, ":")
+	if !ok {
+		return "", "", usageError{errors.New("--header must be 'Name: value'; there is no colon in it")}
+	}
+	return strings.TrimSpace(name), strings.TrimSpace(value), nil
 }
 
 // ask sends a request and decodes the JSON of the answer into body. An answer that is not JSON is an error.

@@ -69,11 +69,11 @@ func (o *visitOptions) config() (*config.Config, string, error) {
 	u.URL, u.Prefix = o.url, &none
 	u.Headers = make(map[string]config.Secret)
 	for _, h := range o.headers {
-		name, value, ok := strings.Cut(h, ":")
-		if !ok {
-			return nil, "", usageError{fmt.Errorf("--header must be 'Name: value'; there is no colon in it")}
+		name, value, err := cutHeader(h)
+		if err != nil {
+			return nil, "", err
 		}
-		u.Headers[strings.TrimSpace(name)] = config.NewSecret(strings.TrimSpace(value))
+		u.Headers[name] = config.NewSecret(value)
 	}
 	if err := u.Valid(); err != nil {
 		return nil, "", usageError{err}
