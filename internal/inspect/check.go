@@ -68,9 +68,9 @@ const (
 // of an item. The members that are set depend on the subject.
 type Finding struct {
 	Severity string `json:"severity"`
-	// What holds configuration, unset (a variable that an upstream needs), idle (a glob matches nothing), unreachable, degraded, the
-	// problem of an item (quarantined, clash, …), or the outcome of a probe (error, lost,
-	// timeout, refused).
+	// The values of What are configuration, unset (a variable that an upstream needs), idle (a
+	// glob matches nothing), unreachable, degraded, the problem of an item (quarantined, clash,
+	// …), and the outcome of a probe (error, lost, timeout, refused).
 	What     string `json:"what"`
 	Message  string `json:"message"`
 	Upstream string `json:"upstream,omitempty"`
