@@ -37,6 +37,7 @@ var mayImport = map[string]struct {
 	"enrich":     {[]string{"wire", "content"}, "metadata is passed in as a function, so that the catalog can import the package"},
 	"conform":    {[]string{"wire", "call", "namespace", "content", "toolschema", "sanitize"}, "checks look at one result or item, never at the catalog or a transport"},
 	"catalog":    {[]string{"wire", "call", "gzipped", "canonical", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel"}, "the table is built from names and decisions, not from connectors"},
+	"search":     {[]string{"wire"}, "tools are ranked by their words alone: the catalog says which documents a view has"},
 	"consent":    {[]string{"wire", "call", "plaintext"}, "what a user is shown depends on the call alone"},
 	"bridge":     {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
 	"router":     {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel", "bridge", "consent", "fairshare", "ratelog"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
@@ -97,7 +98,7 @@ var leaves = []string{"glob", "plaintext"}
 
 // pure packages have no input and output: they can be tested and reasoned about
 // without a network, a clock or a log.
-var pure = []string{"wire", "gzipped", "call", "canonical", "glob", "plaintext", "namespace", "policy", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "bridge", "consent"}
+var pure = []string{"wire", "gzipped", "call", "canonical", "glob", "plaintext", "namespace", "policy", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "bridge", "consent", "search"}
 
 var notInPure = []string{"net/http", "net", "os", "os/exec", "log", "log/slog", "go.uber.org/zap", "github.com/prometheus/client_golang/prometheus"}
 

@@ -1,0 +1,115 @@
+package search
+
+import (
+	"slices"
+	"sort"
+	"strings"
+)
+
+// The bounds on the words of a query.
+const (
+	maxQuery        = 4 << 10 // bytes of its text
+	maxQueryTerms   = 48      // words, and the words that are looked for instead of them
+	maxUnknown      = 8       // words for which known ones that look alike are searched
+	maxAlternatives = 3       // such words for one
+	minMisspelled   = 4       // bytes of a word that may be misspelled
+)
+
+// How much a word that is found instead of one of the query counts.
+const (
+	similarWeight   = 0.35
+	lookalikeWeight = 0.7
+	compoundWeight  = 0.8
+)
+
+// queryTerm is a word that is looked for.
+type queryTerm struct {
+	id     termID
+	weight float32
+	// instead says that the term stands for the last one for which this is false. Of these a
+	// document gets the one that counts most.
+	instead bool
+}
+
+// parse reads the words of a query.
+func (x *Index) parse(s *scratch, text string) {
+	s.terms = s.terms[:0]
+	unknown := 0
+	s.stemmer.terms(text, func(term string, whole bool) {
+		id := idOf(term)
+		if !s.want(id, 1, false) {
+			return
+		}
+		for _, other := range similar[term] {
+			s.want(idOf(other), similarWeight, true)
+		}
+		if _, known := x.terms[id]; !known && unknown < maxUnknown && len(term) >= minMisspelled {
+			unknown++
+			x.lookalikes(s, term)
+		}
+	})
+	before := ""
+	split(text, func(word string, whole bool) {
+		if whole {
+			return
+		}
+		if before != "" && len(before)+len(word) <= maxWord {
+			if id := idOf(s.stemmer.stem(before + word)); x.of(id) != nil {
+				s.want(id, compoundWeight, false)
+			}
+		}
+		before = word
+	})
+}
+
+// want adds a term unless the query has it already or has too many.
+func (s *scratch) want(id termID, weight float32, instead bool) bool {
+	if len(s.terms) == maxQueryTerms {
+		return false
+	}
+	if !instead && slices.ContainsFunc(s.terms, func(t queryTerm) bool { return t.id == id && !t.instead }) {
+		return false
+	}
+	s.terms = append(s.terms, queryTerm{id, weight, instead})
+	return true
+}
+
+// lookalikes adds words of names and titles instead of one that no document has: those that it
+// begins, and those that differ by one letter.
+func (x *Index) lookalikes(s *scratch, term string) {
+	n := 0
+	for i := sort.SearchStrings(x.words, term); i < len(x.words) && n < maxAlternatives && strings.HasPrefix(x.words[i], term); i++ {
+		n++
+		s.want(idOf(x.words[i]), lookalikeWeight, true)
+	}
+	for _, w := range x.words {
+		if n < maxAlternatives && oneApart(term, w) {
+			n++
+			s.want(idOf(w), lookalikeWeight, true)
+		}
+	}
+}
+
+// oneApart reports whether one byte that is added, left out or replaced, or two neighbors that
+// are exchanged, make a of b. Equal texts are not one apart.
+func oneApart(a, b string) bool {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	if len(a)-len(b) > 1 || len(b) < minMisspelled-1 {
+		return false
+	}
+	i := 0
+	for i < len(b) && a[i] == b[i] {
+		i++
+	}
+	switch {
+	case len(a) > len(b):
+		return a[i+1:] == b[i:]
+	case i == len(a):
+		return false
+	case a[i+1:] == b[i+1:]:
+		return true
+	}
+	return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+}
