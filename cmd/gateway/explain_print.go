@@ -108,7 +108,7 @@ func decidedBy(rule, file string, line int) string {
 		return fmt.Sprintf("the rule %s (%s:%d)", rule, file, line)
 	}
 	return map[string]string{
-		policy.RuleDefault: "the default", policy.RuleURI: "the form of the URI",
+		policy.RuleDefault: "the default", policy.RuleURI: "the form of the URI", policy.RuleOwn: "the gateway: the item is its own",
 		policy.RuleUpstreamAllow: "the upstream's allow list", policy.RuleUpstreamDeny: "the upstream's deny list",
 	}[rule]
 }

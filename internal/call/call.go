@@ -34,6 +34,9 @@ type Call struct {
 	Session string
 	// TakesRounds says that the client accepts an input_required result.
 	TakesRounds bool
+	// Depth is the number of calls of the gateway's own tools that this call is made by, each
+	// inside of the next. It is 0 for the request of a client.
+	Depth uint8
 }
 
 // MaxReused bounds the params whose memory others use again after the handler of their call

@@ -28,7 +28,8 @@ type kindSet byte
 // are left out.
 func (v *View) capabilitiesOf(known []bool, shown []kindSet) capability {
 	union, some := capability(0), false
-	for i, p := range v.table.parts {
+	for _, p := range v.table.Parts() {
+		i := p.index
 		if !known[i] {
 			continue
 		}
@@ -52,7 +53,7 @@ func (v *View) capabilitiesOf(known []bool, shown []kindSet) capability {
 	if !some {
 		return hasAll
 	}
-	return union
+	return union | v.table.ownCapabilities()
 }
 
 // mayAllow reports whether the caller may be shown an item of a kind of the part, whatever

@@ -69,7 +69,7 @@ func parseCursor(kind call.Kind, text string) (cursor, bool) {
 // after returns the cursor of the place after the listed item i.
 func (v *View) after(kind call.Kind, i int) cursor {
 	e := v.listed[kind][i]
-	return cursor{kind, slices.Index(v.parts, e.part), i - v.starts[kind][e.part.index], hashOf(e.Public), e.part.Upstream()}
+	return cursor{kind, max(0, slices.Index(v.parts, e.part)), i - v.starts[kind][e.part.index], hashOf(e.Public), e.part.Upstream()}
 }
 
 // locate returns the index of the listed item after the cursor. If the item of the cursor is
@@ -78,6 +78,9 @@ func (v *View) after(kind call.Kind, i int) cursor {
 func (v *View) locate(c cursor) int {
 	starts := v.starts[c.kind]
 	p := v.Part(c.upstream)
+	if c.upstream == "" {
+		p = v.table.own
+	}
 	switch {
 	case p != nil:
 	case c.part < len(v.parts):

@@ -26,6 +26,13 @@
 // which upstreams are up. Several upstreams may list the same web address, which is never
 // renamed: it is listed once, and the first upstream that is up serves it.
 //
+// # Own items
+//
+// A [Source] may hold items of the gateway itself. They have no prefix, win every name, come first
+// in lists, and are allowed to everyone. No upstream stands behind them: [View.Parts] and
+// [Table.Parts] leave them out, and they change neither the freshness nor the instructions of a
+// view. A URI that begins like an own template leads to the gateway.
+//
 // # Lists
 //
 // Pages are encoded at their first use and kept. Revisions with the same form of items

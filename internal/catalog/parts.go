@@ -16,4 +16,9 @@ func (v *listings) Part(upstream string) *Part {
 
 // Parts returns all upstreams in the order of the configuration. The slice must not be
 // changed.
-func (t *Table) Parts() []*Part { return t.parts }
+func (t *Table) Parts() []*Part {
+	if t.own != nil {
+		return t.parts[1:]
+	}
+	return t.parts
+}

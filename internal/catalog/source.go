@@ -55,6 +55,9 @@ type Source struct {
 	// HeldTools says for each tool why it is held back, "" for tools that may be published. Nil
 	// holds back none.
 	HeldTools []string
+	// Own says that the items are the gateway's own: see the section "Own items" of the package
+	// comment. The Naming is [namespace.Own], and the source is the first one.
+	Own bool
 }
 
 // Rules are how the configuration treats items and results of an upstream.
@@ -111,7 +114,10 @@ type Part struct {
 	capabilities capability           // that the upstream declares
 }
 
-// Upstream returns the upstream's name.
+// Own reports whether the items of the part are the gateway's own. There is no upstream then.
+func (p *Part) Own() bool { return p.source.Own }
+
+// Upstream returns the upstream's name, "" for the gateway itself.
 func (p *Part) Upstream() string { return p.naming.Upstream() }
 
 // Naming returns the naming for messages of the upstream. It includes the URIs that were

@@ -20,6 +20,7 @@ type Table struct {
 	byName   map[string]*Part
 	byPrefix map[string]*Part // parts with a prefix
 	open     *Part            // the only part without a prefix, nil if there is not exactly one
+	own      *Part            // with the gateway's own items, nil for none
 
 	entries  [call.Kinds][]*Entry // in the order of lists
 	public   [call.Kinds]map[string]*Entry
@@ -54,6 +55,10 @@ func Build(opts Options, sources []Source) *Table {
 	for i, s := range sources {
 		p := &Part{source: s, naming: s.Naming, index: i, publicLeads: publicLeadsOf(s.Naming), capabilities: readCapabilities(s.Capabilities)}
 		t.parts = append(t.parts, p)
+		if s.Own {
+			t.own = p
+			continue
+		}
 		t.sanitizeInstructions(p)
 		t.byName[p.Upstream()] = p
 		if prefix := s.Naming.Prefix(); prefix != "" {
@@ -112,7 +117,7 @@ func (t *Table) Counts() [call.Kinds]int {
 	var n [call.Kinds]int
 	for kind, entries := range t.entries {
 		for _, e := range entries {
-			if e.part.source.Down == nil && !e.repeated {
+			if e.part.source.Down == nil && !e.repeated && e.part != t.own {
 				n[kind]++
 			}
 		}

@@ -79,7 +79,7 @@ func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Naming) (names
 		}
 		open = open || p.AppliesTo(s.Upstream()) && (p.Rule == "" || p.CanBegin(namePrefixOf(s, p.Kind)))
 	}
-	for _, part := range t.parts {
+	for _, part := range t.Parts() {
 		switch {
 		case p.OfUpstreams:
 			names = append(names, part.Upstream())

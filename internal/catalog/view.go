@@ -80,6 +80,10 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *listi
 		v.policies[kind] = make([]*policy.ItemPolicy, len(entries))
 		allowed[kind] = make([]bool, len(entries))
 		for i, e := range entries {
+			if e.part == t.own {
+				v.policies[kind][i], allowed[kind][i] = policy.Always(), true
+				continue
+			}
 			j := v.itemPolicy(e.Kind, e.part, e.Public, e.preferredName, e.Native, e.Raw)
 			if e.provisional {
 				j = policy.Strictest(j, v.itemPolicy(e.Kind, e.part, e.preferredName, "", e.Native, e.Raw))
@@ -92,7 +96,7 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *listi
 		}
 		key = appendBits(key, allowed[kind])
 	}
-	for _, p := range t.parts {
+	for _, p := range t.Parts() {
 		seen[p.index] = seen[p.index] || rights.MayAllow(p.Upstream(), p.leads())
 	}
 	capabilities := v.capabilitiesOf(seen, shown)
@@ -101,7 +105,7 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *listi
 		return v, string(key)
 	}
 	v.listings = &listings{allowed: allowed, named: seen, capabilities: capabilities}
-	for _, p := range t.parts {
+	for _, p := range t.Parts() {
 		if !seen[p.index] {
 			continue
 		}
@@ -185,7 +189,7 @@ func (v *View) RefusalOf(kind call.Kind, public string, t Target) policy.Decisio
 // Restricts reports whether policy could refuse callers an item of a kind of the part,
 // whether or not there is one.
 func (v *View) Restricts(kind call.Kind, p *Part) bool {
-	return v.rights.MayRefuse(kind, p.Upstream(), p.publicLeads[kind])
+	return !p.Own() && v.rights.MayRefuse(kind, p.Upstream(), p.publicLeads[kind])
 }
 
 // list finds the listed entries of a kind.
@@ -251,6 +255,9 @@ func (v *View) Resolve(kind call.Kind, public string) (Target, bool) {
 // first refusal.
 func (v *View) unlisted(public string) (Target, bool) {
 	t := v.table
+	if t.ownsURI(public) {
+		return Target{Part: t.own, Kind: call.Resource, Public: public, Native: public, Policy: policy.Always()}, true
+	}
 	var refused Target
 	refuse := func(target Target, mayTell bool) {
 		if refused.Policy == nil {

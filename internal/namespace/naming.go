@@ -49,6 +49,13 @@ func New(upstream, prefix, separator string) (*Naming, error) {
 	return s, nil
 }
 
+// own is the naming of the gateway's own items.
+var own = &Naming{}
+
+// Own returns the naming of the gateway's own items: it has no upstream, and leaves names and
+// URIs unchanged.
+func Own() *Naming { return own }
+
 // Upstream returns the upstream's name.
 func (s *Naming) Upstream() string { return s.upstream }
 

@@ -96,6 +96,7 @@ const (
 	RuleUpstreamDeny  = "upstream.deny"  // a deny glob of the upstream matched
 	RuleUpstreamAllow = "upstream.allow" // no allow glob of the upstream matched
 	RuleURI           = "uri"            // the URI is neither listed nor canonical
+	RuleOwn           = "own"            // the item is the gateway's own
 	RuleUnknown       = "unknown"        // there is no such item; never the outcome of a judgement
 )
 

@@ -24,6 +24,13 @@ type itemRules struct {
 	rules    []callerRule // those whose What selects the item, first those that deny
 }
 
+// always is the policy for the gateway's own items.
+var always = &ItemPolicy{listed: Decision{Effect: Allow, Rule: RuleOwn}}
+
+// Always returns the policy that allows every call: that of the gateway's own tools, whose calls
+// of other tools are judged one by one.
+func Always() *ItemPolicy { return always }
+
 // ForItem finds the rules that can apply to the item. It takes time in the number of rules
 // of the rights. Without rules, and for an upstream without lists of its own, it neither
 // takes time nor allocates.

@@ -11,8 +11,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// authorize asks policy whether the call may be made.
+// authorize asks policy whether the call may be made. It does not ask about the gateway's own
+// items: the calls that an own tool makes are judged one by one.
 func (f *forwarding) authorize(context.Context) (bool, error) {
+	if f.target.Part.Own() {
+		return false, nil
+	}
 	d, err := f.router.decide(auditDecision, f.call, itemOf(&f.target), f.target.Policy, &f.log)
 	switch {
 	case err != nil:

@@ -1,7 +1,7 @@
 // Package router is the pipeline of one call, and nothing else. The tables in pipeline.go
 // show it whole:
 //
-//	resolve ▶ authorize ▶ complete ▶ validate ▶ resume ▶ confirm ▶ limit ▶ rewrite ▶ send
+//	resolve ▶ authorize ▶ complete ▶ validate ▶ resume ▶ own ▶ confirm ▶ limit ▶ rewrite ▶ send
 //	mask ▶ rewrite ▶ conform ▶ sanitize ▶ enrich ▶ downlevel ▶ mask
 //
 // The first line is the way of a request to its upstream, the second the way of the answer
@@ -20,6 +20,9 @@
 // before it sends the call: by a request, or by a round of a modern client. The consent is
 // valid for that call and its later rounds, and for nothing else. A user who declines, or
 // cannot be asked, keeps the call from its upstream.
+//
+// The gateway's own items are answered by [OwnTools]. An own tool may run inner calls. They
+// pass all stages under their own names; the outer call is neither counted nor audited.
 //
 // A call loads the current [Routes] once and keeps them to its end, so that a table that
 // is swapped in while it runs changes nothing for it. There are two exceptions: after the

@@ -172,6 +172,7 @@ type logFields struct {
 	upstream, item, rule string
 	reason               string // why the call failed, "" for what its error says
 	outcome              string // "" if nobody has asked for it yet
+	own                  bool   // the call is one of the gateway's own items
 }
 
 // outcomeOf returns the outcome of the call, which it remembers: a result may be long.
@@ -234,6 +235,12 @@ func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, r
 	entry.Write(append(fields, zap.Float64("duration_ms", milliseconds(duration)))...)
 	clear(room[:])
 	fieldRoom.Put(room)
+}
+
+// observeOwn logs a call of one of the gateway's own items. The calls that it made are counted.
+func (r *Router) observeOwn(c *call.Call, log *logFields, duration time.Duration, err error) {
+	r.log.Debug("call of an own tool", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject),
+		zap.String("item", log.item), zap.String("outcome", outcomeOf(err)), zap.Float64("duration_ms", milliseconds(duration)))
 }
 
 // fieldRoom holds memory for the fields of log lines: no core of the logger keeps them.

@@ -16,6 +16,7 @@ var callStages = []requestStage{
 	{"complete", (*forwarding).complete},   // answers completions that no upstream is asked for
 	{"validate", (*forwarding).validate},   // the arguments against the schema of the tool
 	{"resume", (*forwarding).resume},       // the request state of an earlier round
+	{"own", (*forwarding).own},             // answers calls of the gateway's own items
 	{"confirm", (*forwarding).confirm},     // by the client's user, if a rule requires it
 	{"limit", (*forwarding).limit},         // how many calls a rule allows
 	{"rewrite", (*forwarding).rewrite},     // params to native names

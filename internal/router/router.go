@@ -115,6 +115,8 @@ type Options struct {
 	Sealer *bridge.Sealer
 	// Tokens prevent that a consent is used twice. The default remembers them in memory.
 	Tokens OneTimeTokens
+	// OwnTools answers calls of the gateway's own items. It is required if a table has any.
+	OwnTools OwnTools
 	// Audit records decisions and calls. It is optional and costs nothing without.
 	Audit *Audit
 	// OnNonconforming is called with each answer of an upstream that violates the
@@ -141,6 +143,8 @@ type Router struct {
 	tasks           taskRegistry
 	limits          limiter
 	tokens          OneTimeTokens
+	ownTools        OwnTools
+	handleInner     func(context.Context, *call.Call) (call.Result, error) // Handle, which the tables of stages cannot refer to
 	loggedOnce      logOnce
 	waits           taskWaiters
 	polls           *taskPolls
@@ -165,6 +169,7 @@ func New(o Options, first *Routes) *Router {
 		sealer:          o.Sealer,
 		limits:          limiter{now: time.Now},
 		tokens:          o.Tokens,
+		ownTools:        o.OwnTools,
 		audit:           o.Audit,
 		onNonconforming: o.OnNonconforming,
 		polls:           newTaskPolls(),
@@ -179,6 +184,7 @@ func New(o Options, first *Routes) *Router {
 	if r.latest == nil {
 		r.latest = func(p *call.Principal) *call.Principal { return p }
 	}
+	r.handleInner = r.Handle
 	r.now.Store(newCurrent(first))
 	return r
 }
@@ -201,6 +207,10 @@ func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) 
 	begin := time.Now()
 	res, log, err := r.handle(ctx, c)
 	duration := time.Since(begin)
+	if log.own {
+		r.observeOwn(c, &log, duration, err)
+		return res, err
+	}
 	r.observe(c, &log, duration, res.Raw, err)
 	if r.audit != nil {
 		if public, ok := auditedName(c); ok {
@@ -302,8 +312,11 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 	routes := r.Routes()
 	view := routes.view(c.Principal, c.Client)
 	target, ok := view.Resolve(ref.Kind, ref.Name)
-	if !ok {
+	switch {
+	case !ok:
 		return r.unknown(auditResume, c, view, ref, target, nil)
+	case target.Part.Own():
+		return nil
 	}
 	d, err := r.decide(auditResume, c, itemOf(&target), target.Policy, nil)
 	if err == nil && d.Denied() {

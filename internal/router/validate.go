@@ -8,10 +8,10 @@ import (
 )
 
 // validate answers a tool call whose arguments violate the tool's inputSchema, if the rules
-// of the upstream have arguments checked.
+// of the upstream have arguments checked. The gateway's own tools check theirs.
 func (f *forwarding) validate(context.Context) (bool, error) {
 	part, item := f.target.Part, f.target.Entry
-	if f.call.Method != wire.MethodToolsCall || item == nil || item.Input == nil || !part.Rules().ValidateInput {
+	if f.call.Method != wire.MethodToolsCall || item == nil || item.Input == nil || part.Own() || !part.Rules().ValidateInput {
 		return false, nil
 	}
 	arguments := wire.ValueOf(f.call.Params).Get("arguments").Raw()

@@ -1,0 +1,60 @@
+package router
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/wire"
+)
+
+// OwnTools answers calls of the gateway's own items: tools that find and call other tools, and
+// resources that the gateway keeps.
+type OwnTools interface {
+	// Call answers a call of an own item: tools/call, prompts/get or resources/read. view is
+	// what the caller sees. inner runs another call as if the client had sent it now, through
+	// all stages: rights, confirmation, limits, asks, progress, tasks, audit and metrics under
+	// the name of that item. Its principal and its client must be those of c. Pass on c.Back, or
+	// a BackChannel around it. inner may be called by many goroutines, until Call returns.
+	//
+	// A result that inner returned may be returned as it is. The errors are a *wire.Error or
+	// that of ctx.
+	Call(ctx context.Context, c *call.Call, target catalog.Target, view *catalog.View, inner func(context.Context, *call.Call) (call.Result, error)) (call.Result, error)
+}
+
+// maxOwnDepth bounds how many calls of own items may be inside of each other.
+const maxOwnDepth = 4
+
+// own answers calls of the gateway's own items.
+func (f *forwarding) own(ctx context.Context) (bool, error) {
+	if !f.target.Part.Own() {
+		return false, nil
+	}
+	f.log.own, f.log.item = true, plaintext.Clip(f.target.Public, maxAuditItem)
+	switch {
+	case f.method.Kind != wire.KindCall:
+		return false, wire.Errorf(wire.CodeMethodNotFound, "method not found: %q for items of the gateway itself", f.call.Method)
+	case f.call.Depth >= maxOwnDepth:
+		return false, wire.Errorf(wire.CodeInvalidParams, "the %s %q was called from inside of %d other calls; that is as deep as calls may be", f.target.Kind, clip(f.target.Public), maxOwnDepth)
+	}
+	view, err := f.router.awaitView(ctx, f.call) // to find tools of upstreams that are starting
+	if err != nil {
+		return false, err
+	}
+	var calls atomic.Uint64
+	inner := func(ctx context.Context, c *call.Call) (call.Result, error) {
+		d := *c
+		d.ID = f.call.ID + "." + strconv.FormatUint(calls.Add(1), 10)
+		d.Depth = f.call.Depth + 1
+		d.TakesRounds = false // only the client's own request may end with a round
+		return f.router.handleInner(ctx, &d)
+	}
+	f.result, err = f.router.ownTools.Call(ctx, f.call, f.target, view, inner)
+	if err == nil && f.result.Revision == "" { // the gateway's own result, and not one of an upstream
+		f.result.Raw, err = f.downlevel(f.result.Raw)
+	}
+	return true, err
+}
