@@ -68,8 +68,8 @@ func newKeys(keys []Key, h hierarchy) (*apiKeys, error) {
 	return s, nil
 }
 
-// SetKeys replaces the API keys for later requests. It returns the keys of the principals
-// whose API key was removed or changed, so that the caller can end their connections. On
+// SetKeys replaces the API keys for later requests. It returns the identities of the
+// principals whose API key was removed or changed, so that the caller can end their connections. On
 // error, which names the API key, it changes nothing. It must not be called concurrently.
 func (a *Authenticator) SetKeys(keys []Key) (withdrawn []string, err error) {
 	next, err := newKeys(keys, a.hierarchy)
@@ -78,7 +78,7 @@ func (a *Authenticator) SetKeys(keys []Key) (withdrawn []string, err error) {
 	}
 	for _, was := range a.keys.Swap(next).all {
 		if k := next.find(&was.digest); k == nil || !was.equal(k) {
-			withdrawn = append(withdrawn, was.principal.Key())
+			withdrawn = append(withdrawn, was.principal.Identity())
 		}
 	}
 	slices.Sort(withdrawn)

@@ -108,8 +108,11 @@ func (e *Refused) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *Refused) Unwrap() error { return e.Err }
 
-// Principal is the authenticated sender of a call. It is immutable, and compared by Key.
+// Principal is the authenticated sender of a call, in one profile. It is immutable, and
+// compared by Key or by Identity.
 type Principal struct {
+	// Profile is the profile through which the principal calls, "" for the default profile.
+	Profile    string
 	Subject    string
 	Issuer     string
 	Groups     []string
@@ -124,16 +127,71 @@ type Principal struct {
 	Token Token
 }
 
-// Anonymous is the principal of all calls if authentication is not configured.
-var Anonymous = &Principal{Subject: "anonymous", AuthMethod: "none"}
+// Authentication methods of principals without credentials.
+const (
+	methodNone  = "none"
+	methodLocal = "local"
+)
 
-// Local is the user who started the process and talks to it over pipes.
-var Local = &Principal{Subject: "local", AuthMethod: "local"}
+// Anonymous is the principal of all calls at the default profile if authentication is not
+// configured.
+var Anonymous = &Principal{Subject: "anonymous", AuthMethod: methodNone}
 
-// Key identifies the principal. It is equal for the same subject of the same issuer with
-// the same AuthMethod, whatever their groups are.
+// Local is the user who started the process and talks to it over pipes, at the default
+// profile.
+var Local = &Principal{Subject: "local", AuthMethod: methodLocal}
+
+// In returns the principal in a profile. It is p itself if that is its profile, else a copy.
+func (p *Principal) In(profile string) *Principal {
+	if p.Profile == profile {
+		return p
+	}
+	q := *p
+	q.Profile = profile
+	return &q
+}
+
+// IsAnonymous reports whether the principal is Anonymous, in any profile.
+func (p *Principal) IsAnonymous() bool { return p.AuthMethod == methodNone }
+
+// IsLocal reports whether the principal is Local, in any profile.
+func (p *Principal) IsLocal() bool { return p.AuthMethod == methodLocal }
+
+// Key identifies the principal in its profile. It is equal for the same subject of the same
+// issuer with the same AuthMethod in the same profile, whatever their groups are. Everything
+// that one call leaves behind for a later one is bound to it: what a principal got in one
+// profile is worth nothing in another.
 func (p *Principal) Key() string {
+	if p.Profile == "" {
+		return p.Identity()
+	}
+	return strings.Join([]string{profileMark + p.Profile, p.AuthMethod, p.Issuer, p.Subject}, "\x00")
+}
+
+// Identity identifies the principal in all profiles. It is the Key in the default profile.
+// Only what belongs to the person is bound to it: their credentials and grants, and the
+// budgets that they must not multiply by using several profiles.
+func (p *Principal) Identity() string {
 	return strings.Join([]string{p.AuthMethod, p.Issuer, p.Subject}, "\x00")
+}
+
+// profileMark begins the keys of principals in profiles. No AuthMethod begins with it, so that
+// no subject can name a profile.
+const profileMark = "@"
+
+// ProfileOf returns the profile of the principal with this Key.
+func ProfileOf(key string) string {
+	rest, ok := strings.CutPrefix(key, profileMark)
+	if !ok {
+		return ""
+	}
+	profile, _, _ := strings.Cut(rest, "\x00")
+	return profile
+}
+
+// Same reports whether two principals have the same Key.
+func (p *Principal) Same(q *Principal) bool {
+	return p == q || p.Subject == q.Subject && p.Profile == q.Profile && p.AuthMethod == q.AuthMethod && p.Issuer == q.Issuer
 }
 
 // Client is the downstream peer as it described itself. It is immutable.

@@ -62,7 +62,14 @@ func TestPrincipalKey(t *testing.T) {
 		{Subject: ann.Subject, Issuer: "https://other.example", AuthMethod: ann.AuthMethod},
 		{Subject: ann.Subject, Issuer: ann.Issuer, AuthMethod: "mtls"},
 		{Subject: ann.Issuer + ann.Subject, AuthMethod: ann.AuthMethod},
+		ann.In("coding"),
+		ann.In("ops"),
+		{Subject: "ann\x00coding", Issuer: ann.Issuer, AuthMethod: ann.AuthMethod},
+		{Subject: "@coding\x00" + ann.Key(), AuthMethod: ann.AuthMethod},
 		Anonymous,
+		Anonymous.In("coding"),
+		Local,
+		Local.In("coding"),
 	}
 	seen := make(map[string]*Principal)
 	for _, p := range others {
@@ -70,6 +77,37 @@ func TestPrincipalKey(t *testing.T) {
 			t.Errorf("%+v and %+v have one key", p, q)
 		}
 		seen[p.Key()] = p
+		if got := ProfileOf(p.Key()); got != p.Profile {
+			t.Errorf("the key of %+v has the profile %q", p, got)
+		}
+		for _, q := range others {
+			if p.Same(q) != (p.Key() == q.Key()) {
+				t.Errorf("Same(%+v, %+v) = %v", p, q, p.Same(q))
+			}
+		}
+	}
+}
+
+// TestPrincipalIn checks what a profile changes of a principal: its key, and nothing else.
+func TestPrincipalIn(t *testing.T) {
+	ann := &Principal{Subject: "ann", Issuer: "https://idp.example", AuthMethod: "jwt", Groups: []string{"a"}}
+	if got, want := ann.Key(), "jwt\x00https://idp.example\x00ann"; got != want || ann.Identity() != want {
+		t.Errorf("Key() = %q, Identity() = %q, want %q", got, ann.Identity(), want)
+	}
+	coding := ann.In("coding")
+	if coding.Identity() != ann.Identity() || coding.Key() == ann.Key() || coding.Groups[0] != "a" || ann.Profile != "" {
+		t.Errorf("In(coding) = %+v of %+v", coding, ann)
+	}
+	if coding.In("coding") != coding || ann.In("") != ann || coding.In("").Key() != ann.Key() {
+		t.Error("In changed a principal that was in the profile, or did not lead back")
+	}
+	for _, profile := range []string{"", "coding"} {
+		if a, l := Anonymous.In(profile), Local.In(profile); !a.IsAnonymous() || a.IsLocal() || l.IsAnonymous() || !l.IsLocal() {
+			t.Errorf("in profile %q: anonymous %+v, local %+v", profile, a, l)
+		}
+	}
+	if coding.IsAnonymous() || coding.IsLocal() {
+		t.Error("an authenticated principal is anonymous or local")
 	}
 }
 

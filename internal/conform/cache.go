@@ -44,9 +44,10 @@ func (l *ItemChecker) key(kind call.Kind, item wire.Raw) itemKey {
 	return itemKey{maphash.Bytes(itemSeed, item), kind, l.Mode, l.Inputs, l.Sanitize, l.Revision}
 }
 
-// Begin begins a build. The caller calls the returned function after it.
+// Begin begins a build. The caller calls the returned function after it. Builds between a
+// Begin and its end are parts of that build: the tables of several profiles are one build.
 func (c *Cache) Begin() (end func()) {
-	if c == nil {
+	if c == nil || c.isBuilding() {
 		return func() {}
 	}
 	endSchemas := c.schemas.Begin()
@@ -59,6 +60,12 @@ func (c *Cache) Begin() (end func()) {
 		c.previous, c.current = c.current, nil
 		c.mu.Unlock()
 	}
+}
+
+func (c *Cache) isBuilding() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current != nil
 }
 
 // schema returns the schema with this text.

@@ -103,6 +103,14 @@ func TestKeptItems(t *testing.T) {
 	if outside := lists.Check(call.Tool, wire.Raw(text)); len(outside.Violations) != 1 || len(kept.previous) != 1 {
 		t.Error("something is kept between tables")
 	}
+	// The tables of profiles are one build: one that has fewer items drops nothing.
+	end = kept.Begin()
+	whole := check(text)
+	func() { defer kept.Begin()() }()
+	end()
+	if got := check(text); got.Input != whole.Input || &got.Violations[0] != &whole.Violations[0] {
+		t.Error("a build without an item, within another build, dropped the item")
+	}
 	// Items with the same hash are distinguished by their bytes.
 	end = kept.Begin()
 	key := lists.key(call.Tool, wire.Raw(text))

@@ -70,6 +70,6 @@ func (x *tokenExchange) refuse(ctx context.Context, principal *call.Principal, a
 // subjectKey is the cache key of an exchanged token. It includes the principal's token,
 // since another token of the same principal may have other rights.
 func subjectKey(principal *call.Principal) string {
-	sum := sha256.Sum256([]byte(principal.Key() + "\x00" + principal.Token.Reveal()))
+	sum := sha256.Sum256([]byte(principal.Identity() + "\x00" + principal.Token.Reveal()))
 	return string(sum[:])
 }

@@ -25,7 +25,7 @@ func (l *latestTokens) withLatest(principal *call.Principal, now time.Time) *cal
 	if principal.Expires.IsZero() {
 		return principal
 	}
-	key := principal.Key()
+	key := principal.Identity()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known, ok := l.all.Get(key, now)

@@ -70,15 +70,15 @@ func newUser(o Options, g *guard, a tokenParams) (*user, error) {
 }
 
 // localKey is the key of the user of this machine.
-var localKey = call.Local.Key()
+var localKey = call.Local.Identity()
 
-// principalKey returns the key of the principal that gives grants. Principals without
-// authentication are the user of this machine.
+// principalKey returns the key of the principal that gives grants: a grant serves the person in
+// all profiles. Principals without authentication are the user of this machine.
 func principalKey(principal *call.Principal) string {
-	if principal == nil || principal.AuthMethod == call.Anonymous.AuthMethod || principal.AuthMethod == call.Local.AuthMethod {
+	if principal == nil || principal.IsAnonymous() || principal.IsLocal() {
 		return localKey
 	}
-	return principal.Key()
+	return principal.Identity()
 }
 
 // storeName returns the name of a stored grant. It includes the URL, since another URL is

@@ -32,7 +32,8 @@ func (s *Server) modernClientKey(r *http.Request, principal *call.Principal, inf
 		h.WriteString(text)
 		h.WriteByte(0) // no part contains it
 	}
-	part(keyOf(principal))
+	part(principal.Profile)
+	part(identityOf(principal))
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr
@@ -50,11 +51,11 @@ func (s *Server) modernClientKey(r *http.Request, principal *call.Principal, inf
 }
 
 // requestShare returns the share that a request's resources count for: that of the
-// principal, or if the principal is anonymous, of the address.
+// principal in all profiles, or if the principal is anonymous, of the address.
 func (s *Server) requestShare(r *http.Request, principal *call.Principal) fairshare.Share {
 	var hash uint64
-	if key := keyOf(principal); key != anonymousKey {
-		hash = maphash.String(s.seed, key)
+	if !principal.IsAnonymous() {
+		hash = maphash.String(s.seed, principal.Identity())
 	} else if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		hash = s.addressHash(from.Addr())
 	}
@@ -62,12 +63,12 @@ func (s *Server) requestShare(r *http.Request, principal *call.Principal) fairsh
 }
 
 // callShare returns the share that a call counts for, see [call.Call.ShareKey]: that of
-// the principal, or if the principal is anonymous, of the address. On loopback all
+// the principal in all profiles, or if the principal is anonymous, of the address. On loopback all
 // clients have one address, so there each client has its own share. Loopback clients
 // without clientInfo have one share together.
 func (s *Server) callShare(remote string, principal *call.Principal, client *call.Client) uint64 {
-	if key := keyOf(principal); key != anonymousKey {
-		return maphash.String(s.seed, key)
+	if !principal.IsAnonymous() {
+		return maphash.String(s.seed, principal.Identity())
 	}
 	if from, err := netip.ParseAddrPort(remote); err == nil && !from.Addr().Unmap().IsLoopback() {
 		return s.addressHash(from.Addr())
@@ -89,12 +90,12 @@ func (s *Server) addressHash(addr netip.Addr) uint64 {
 	return maphash.Bytes(s.seed, text[:significant])
 }
 
-// keyOf returns the key of a principal. It allocates nothing for the anonymous one.
-func keyOf(principal *call.Principal) string {
-	if principal == call.Anonymous {
-		return anonymousKey
+// identityOf returns the identity of a principal. It allocates nothing for the anonymous one.
+func identityOf(principal *call.Principal) string {
+	if principal.IsAnonymous() {
+		return anonymousIdentity
 	}
-	return principal.Key()
+	return principal.Identity()
 }
 
-var anonymousKey = call.Anonymous.Key()
+var anonymousIdentity = call.Anonymous.Identity()

@@ -21,9 +21,9 @@ func TestKeysOfClientsWithoutSession(t *testing.T) {
 	}
 	const legacy = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`
 	type sender struct {
-		body, from, agent, forwarded, key string
+		body, from, agent, forwarded, key, profile string
 	}
-	ann := sender{modern(host), "192.0.2.1:1000", "sdk/1", "", "ann"}
+	ann := sender{modern(host), "192.0.2.1:1000", "sdk/1", "", "ann", ""}
 	with := func(change func(*sender)) sender { s := ann; change(&s); return s }
 	for name, tc := range map[string]struct {
 		first, second sender
@@ -37,6 +37,7 @@ func TestKeysOfClientsWithoutSession(t *testing.T) {
 			s.body = modern(strings.Replace(host, `"host"`, `"other"`, 1))
 		}), false},
 		"another principal":  {ann, with(func(s *sender) { s.key = "bob" }), false},
+		"another profile":    {ann, with(func(s *sender) { s.profile = "coding" }), false},
 		"nothing that tells": {with(func(s *sender) { s.body = modern("") }), with(func(s *sender) { s.body = modern("") }), false},
 		"legacy ones without a session": {
 			with(func(s *sender) { s.body = legacy }), with(func(s *sender) { s.body = legacy }), false},
@@ -44,7 +45,7 @@ func TestKeysOfClientsWithoutSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := &clientRecorder{}
 			s := New(Options{Handler: k, Info: wire.Raw(`{}`), Authenticate: func(r *http.Request) (*call.Principal, error) {
-				return &call.Principal{Subject: r.Header.Get("X-Api-Key"), AuthMethod: "api-key"}, nil
+				return &call.Principal{Subject: r.Header.Get("X-Api-Key"), Profile: r.Header.Get("X-Profile"), AuthMethod: "api-key"}, nil
 			}})
 			for _, from := range []sender{tc.first, tc.second} {
 				era := wire.EraModern
@@ -58,6 +59,7 @@ func TestKeysOfClientsWithoutSession(t *testing.T) {
 				r.RemoteAddr = from.from
 				r.Header.Set("User-Agent", from.agent)
 				r.Header.Set("X-Api-Key", from.key)
+				r.Header.Set("X-Profile", from.profile)
 				if from.forwarded != "" {
 					r.Header.Set("X-Forwarded-For", from.forwarded)
 				}
@@ -87,6 +89,8 @@ func TestSharesOfClients(t *testing.T) {
 	silent := []*call.Client{{Key: "1", Sessionless: true}, {Key: "2", Sessionless: true}}
 	for name, tc := range map[string]struct{ first, second, want any }{
 		"a principal's clients":                {s.callShare("192.0.2.1:1", ann, a), s.callShare("192.0.2.2:1", ann, b), true},
+		"a principal's profiles":               {s.callShare("192.0.2.1:1", ann, a), s.callShare("192.0.2.1:1", ann.In("coding"), b), true},
+		"profiles of a stranger":               {s.callShare("192.0.2.1:1", call.Anonymous, a), s.callShare("192.0.2.1:1", call.Anonymous.In("coding"), b), true},
 		"strangers":                            {s.callShare("192.0.2.1:1", call.Anonymous, a), s.callShare("192.0.2.2:1", call.Anonymous, a), false},
 		"many sessions of one machine":         {s.callShare("192.0.2.1:1", call.Anonymous, a), s.callShare("192.0.2.1:2", call.Anonymous, b), true},
 		"many addresses of one network":        {s.callShare("[2001:db8::1]:1", call.Anonymous, a), s.callShare("[2001:db8::2]:1", call.Anonymous, b), true},

@@ -77,7 +77,7 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, principal *
 		}
 		return nil, c, true
 	}
-	sess, reason := s.sessions.Get(name, keyOf(principal))
+	sess, reason := s.sessions.Get(name, principal)
 	if reason == nil && !sess.Touch() {
 		reason = session.ErrUnknown
 	}

@@ -32,7 +32,7 @@ func (s *Server) Notify(to Audience, method string, params wire.Raw) {
 	}
 	if lists != 0 && to.Principal != "" {
 		s.listens.listChanged(func(principal *call.Principal, _ *call.Client) stream.ListChanges {
-			if keyOf(principal) == to.Principal {
+			if principal.Key() == to.Principal {
 				return lists
 			}
 			return 0

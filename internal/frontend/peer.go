@@ -317,19 +317,18 @@ func (s *peerSet) add(p *peer) {
 	s.byID[p.id] = p
 }
 
-// get returns the principal's peer with this id. The error is session.ErrUnknown or
-// session.ErrForeign.
+// get returns the principal's peer with this id. The error is that of [session.Table.Get].
 func (s *peerSet) get(id string, principal *call.Principal) (*peer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch p := s.byID[id]; {
-	case p == nil:
+	p := s.byID[id]
+	if p == nil {
 		return nil, session.ErrUnknown
-	case keyOf(p.principal) != keyOf(principal):
-		return nil, session.ErrForeign
-	default:
-		return p, nil
 	}
+	if err := session.CheckOwner(p.principal, principal); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 func (s *peerSet) remove(p *peer) {

@@ -153,15 +153,26 @@ func (s *Server) Stop() {
 }
 
 // Revoke ends the sessions, peers and listen streams of the principals with these
-// keys, because their credentials were revoked. Running calls of modern clients go on.
-// Revoke does not block.
-func (s *Server) Revoke(keys []string) {
-	revoked := func(key string) bool { return slices.Contains(keys, key) }
-	s.sessions.CloseOf(revoked, errRevoked)
-	s.listens.endIf(revoked)
+// identities in all profiles, because their credentials were revoked. Running calls of
+// modern clients go on. Revoke does not block.
+func (s *Server) Revoke(identities []string) {
+	s.endOf(func(p *call.Principal) bool { return slices.Contains(identities, p.Identity()) }, errRevoked)
+}
+
+// EndProfiles ends the sessions, peers and listen streams in each profile that matches,
+// because the configuration has it no longer. Running calls of modern clients go on.
+// EndProfiles does not block.
+func (s *Server) EndProfiles(match func(profile string) bool) {
+	s.endOf(func(p *call.Principal) bool { return match(p.Profile) }, errNoProfile)
+}
+
+// endOf ends the sessions, peers and listen streams of the principals that match.
+func (s *Server) endOf(match func(*call.Principal) bool, cause error) {
+	s.sessions.CloseOf(match, cause)
+	s.listens.endIf(match)
 	s.peers.each(func(p *peer) {
-		if revoked(keyOf(p.principal)) {
-			p.stop(errRevoked)
+		if match(p.principal) {
+			p.stop(cause)
 		}
 	})
 }

@@ -208,14 +208,14 @@ func (s *subscriptionSet) listChanged(of func(*call.Principal, *call.Client) str
 }
 
 // end ends all subscriptions.
-func (s *subscriptionSet) end() { s.endIf(func(string) bool { return true }) }
+func (s *subscriptionSet) end() { s.endIf(func(*call.Principal) bool { return true }) }
 
-// endIf ends the subscriptions of the principals whose key matches.
-func (s *subscriptionSet) endIf(match func(principal string) bool) {
+// endIf ends the subscriptions of the principals that match.
+func (s *subscriptionSet) endIf(match func(*call.Principal) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for sub := range s.set {
-		if match(keyOf(sub.principal)) {
+		if match(sub.principal) {
 			sub.close()
 			sub.finish()
 			delete(s.set, sub)

@@ -23,6 +23,8 @@ type generation struct {
 	cfg     *config.Config
 	policy  *policy.Policy
 	entries []*upstreamEntry // in the order of the configuration
+	// profiles are the profiles in the order of the configuration, without the default one.
+	profiles []*profileEntry
 
 	// settled is closed by the control loop when no new connection is awaited:
 	// each has ended its first attempt or used up its time to start. It is closed as well
@@ -53,6 +55,24 @@ type upstreamEntry struct {
 	// disappear because its configuration has changed.
 	active atomic.Pointer[connection]
 }
+
+// profileEntry is one profile in a generation. A nil *profileEntry is the default profile.
+type profileEntry struct {
+	name string
+}
+
+// profile returns the profile with this name, nil if there is none.
+func (gen *generation) profile(name string) *profileEntry {
+	for _, p := range gen.profiles {
+		if p.name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// hasProfile reports whether there is a profile with this name, "" for the default one.
+func (gen *generation) hasProfile(name string) bool { return name == "" || gen.profile(name) != nil }
 
 // pins returns the accepted tools of pinned upstreams, nil if no upstream is pinned.
 func (gen *generation) pins() *pins.Store {

@@ -100,7 +100,7 @@ func (g *grantingUpstream) grantError(c *call.Call) *wire.Error {
 		}
 		reason = "it needs a grant from you, and the page for it cannot be made: " + err.Error()
 	}
-	if c.Principal.AuthMethod == call.Anonymous.AuthMethod || c.Principal.AuthMethod == call.Local.AuthMethod {
+	if !upstream.Proved(c.Principal) {
 		reason = "it needs a grant of its user: run gateway login " + g.name + ", then call again"
 	}
 	data := wire.SetMember(wire.Raw(`{}`), "upstream", wire.String(g.name))

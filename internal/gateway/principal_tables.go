@@ -232,7 +232,7 @@ func (g *Gateway) rebuildPrincipal(p *principalState, key string, tables *princi
 	if !sharedChanged && p.current != nil && equalParts(p.current.parts, parts) {
 		return false
 	}
-	t := g.newPrincipalTable(p, parts)
+	t := g.newPrincipalTable(p, call.ProfileOf(key), parts)
 	p.current, tables.tables[key] = t, t
 	g.principals.setRetained(p, true)
 	return true
@@ -242,6 +242,9 @@ func (g *Gateway) rebuildPrincipal(p *principalState, key string, tables *princi
 // that supplied a part has ended, it returns none and sets missed: the next session of the
 // principal supplies another list.
 func (g *Gateway) principalParts(p *principalState, key string, conns []*connection) map[*connection]connector.Snapshot {
+	if !g.control.inputs.generation.hasProfile(call.ProfileOf(key)) {
+		return nil
+	}
 	parts := make(map[*connection]connector.Snapshot)
 	for _, conn := range conns {
 		s, principal, ok := conn.sessions.Own(key)
@@ -256,10 +259,11 @@ func (g *Gateway) principalParts(p *principalState, key string, conns []*connect
 	return parts
 }
 
-// newPrincipalTable returns the table of a principal, which is built at its first use. The
+// newPrincipalTable returns the table of a principal in a profile, which is built at its first use. The
 // lists of the principal replace those of the gateway.
-func (g *Gateway) newPrincipalTable(p *principalState, parts map[*connection]connector.Snapshot) *principalTable {
+func (g *Gateway) newPrincipalTable(p *principalState, profile string, parts map[*connection]connector.Snapshot) *principalTable {
 	gen, shared := g.control.inputs.generation, g.control.inputs.sources
+	view := gen.profile(profile)
 	personal := make(map[int]connector.Snapshot) // resolved now: other connections may be active when the table is built
 	for i, e := range gen.entries {
 		if s, ok := parts[e.active.Load()]; ok {
@@ -273,7 +277,7 @@ func (g *Gateway) newPrincipalTable(p *principalState, parts map[*connection]con
 		}
 		p.building.Lock()
 		defer p.building.Unlock()
-		return catalog.Build(g.tableOptions(gen, gen.policy, &p.schemas), sources)
+		return catalog.Build(g.tableOptions(gen, view, gen.policy, &p.schemas), sources)
 	})}
 }
 

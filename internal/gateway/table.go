@@ -17,13 +17,21 @@ import (
 // at which the gateway lists an upstream that announces no changes.
 const freshFor = 30 * time.Second
 
-// buildRoutes builds the table of what the upstreams offer now, and the routes to them.
+// buildRoutes builds the tables of what the upstreams offer now, one for each profile, and the
+// routes to the upstreams.
 func (g *Gateway) buildRoutes(gen *generation, gathered snapshots, now time.Time) *router.Routes {
+	defer g.control.schemas.Begin()() // for all profiles
 	overdue := func(c *connection) bool { return !now.Before(c.deadline) }
 	g.control.inputs = tableInputs{generation: gen, sources: g.catalogSources(gen, gathered, overdue)}
 	routes := &router.Routes{
 		Upstreams: make(map[string]router.Upstream), Subscribers: make(map[string]router.Subscriber), Bridge: gen.terms(),
-		Table: catalog.Build(g.tableOptions(gen, gen.policy, &g.control.schemas), g.control.inputs.sources),
+		Table: catalog.Build(g.tableOptions(gen, nil, gen.policy, &g.control.schemas), g.control.inputs.sources),
+	}
+	for _, p := range gen.profiles {
+		if routes.Profiles == nil {
+			routes.Profiles = make(map[string]*catalog.Table, len(gen.profiles))
+		}
+		routes.Profiles[p.name] = catalog.Build(g.tableOptions(gen, p, gen.policy, &g.control.schemas), g.control.inputs.sources)
 	}
 	for _, e := range gen.entries {
 		active := e.active.Load()
@@ -32,15 +40,15 @@ func (g *Gateway) buildRoutes(gen *generation, gathered snapshots, now time.Time
 	return routes
 }
 
-// buildTable builds the table as it would be under a policy. overdue reports whether a
+// buildTable builds the table of the default profile as it would be under a policy. overdue reports whether a
 // connection has used up its time to start.
 func (g *Gateway) buildTable(gen *generation, p *policy.Policy, gathered snapshots, overdue func(*connection) bool) *catalog.Table {
-	return catalog.Build(g.tableOptions(gen, p, nil), g.catalogSources(gen, gathered, overdue))
+	return catalog.Build(g.tableOptions(gen, nil, p, nil), g.catalogSources(gen, gathered, overdue))
 }
 
-// tableOptions returns the options of a table. schemas, which may be nil, reuses compiled
-// schemas of the table before.
-func (g *Gateway) tableOptions(gen *generation, p *policy.Policy, schemas *conform.Cache) catalog.Options {
+// tableOptions returns the options of the table of a profile, nil for the default one. schemas,
+// which may be nil, reuses compiled schemas of other tables.
+func (g *Gateway) tableOptions(gen *generation, _ *profileEntry, p *policy.Policy, schemas *conform.Cache) catalog.Options {
 	return catalog.Options{Policy: p, ServerInfo: g.info, Schemas: schemas, Enrich: gen.cfg.Resources.Enrich}
 }
 

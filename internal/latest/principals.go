@@ -19,7 +19,8 @@ type Principals struct {
 	young, old map[identity]*call.Principal
 }
 
-// identity is what call.Principal.Key is made of, without an allocation.
+// identity is what call.Principal.Identity is made of, without an allocation: the credentials
+// of a principal are the same in all profiles.
 type identity struct{ method, issuer, subject string }
 
 func identityOf(p *call.Principal) identity { return identity{p.AuthMethod, p.Issuer, p.Subject} }
@@ -44,8 +45,8 @@ func (r *Principals) Record(p *call.Principal) {
 	}
 }
 
-// Latest returns the principal with the latest credentials that are recorded for it, or
-// the principal itself.
+// Latest returns the principal, in its profile, with the latest credentials that are recorded
+// for it in any profile, or the principal itself.
 func (r *Principals) Latest(p *call.Principal) *call.Principal {
 	if isFixed(p) {
 		return p
@@ -62,7 +63,7 @@ func (r *Principals) Latest(p *call.Principal) *call.Principal {
 		}
 		r.put(id, known)
 	}
-	return known
+	return known.In(p.Profile)
 }
 
 // find returns the record of a principal. The caller holds mu.
@@ -82,7 +83,7 @@ func (r *Principals) put(id identity, p *call.Principal) {
 }
 
 // isFixed reports whether a principal has the same rights in every request.
-func isFixed(p *call.Principal) bool { return p == call.Anonymous || p == call.Local }
+func isFixed(p *call.Principal) bool { return p.IsAnonymous() || p.IsLocal() }
 
 // issued returns when the token of a principal was issued, 0 if that is not known.
 func issued(p *call.Principal) int64 {

@@ -37,7 +37,17 @@ func TestLatest(t *testing.T) {
 	if got := r.Latest(key); got != key {
 		t.Errorf("another kind of credentials is taken for the same principal: %+v", got)
 	}
-	for _, p := range []*call.Principal{call.Anonymous, call.Local} {
+	// The credentials of one profile count in all others.
+	coding := before.In("coding")
+	if got := r.Latest(coding); got.Profile != "coding" || got.Key() != coding.Key() || string(got.Claims) != string(again.Claims) {
+		t.Errorf("in a profile the latest is %+v", got)
+	}
+	newest := token("ann", 3).In("coding")
+	r.Record(newest)
+	if got := r.Latest(before); got.Profile != "" || string(got.Claims) != string(newest.Claims) || r.Latest(coding) != newest {
+		t.Errorf("the latest of another profile is not used: %+v", got)
+	}
+	for _, p := range []*call.Principal{call.Anonymous, call.Local, call.Anonymous.In("coding"), call.Local.In("coding")} {
 		r.Record(p)
 		if got := r.Latest(p); got != p {
 			t.Errorf("%s is %+v", p.Subject, got)

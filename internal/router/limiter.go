@@ -179,7 +179,7 @@ func limitKey(per policy.Per, c *call.Call, t catalog.Target) string {
 		}
 		return t.Kind.String() + shared + t.Public
 	default:
-		return c.Principal.Key()
+		return c.Principal.Identity() // a caller must not multiply limits by profiles
 	}
 }
 

@@ -256,7 +256,7 @@ func TestLimiter(t *testing.T) {
 			t.Fatalf("call %d: %+v", i, refusal)
 		}
 	}
-	if left := l.buckets[bucketKey{"free", who(0).Principal.Key()}].rate.TokensAt(now); left != 9 {
+	if left := l.buckets[bucketKey{"free", who(0).Principal.Identity()}].rate.TokensAt(now); left != 9 {
 		t.Errorf("%v tokens are left, want 9", left)
 	}
 	// A changed limit applies at once.

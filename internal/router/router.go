@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
@@ -29,7 +31,9 @@ type Upstream interface {
 
 // Routes is the state of the gateway that one call uses. It is immutable.
 type Routes struct {
-	Table     *catalog.Table
+	Table *catalog.Table // of the default profile
+	// Profiles are the tables of the other profiles, by name.
+	Profiles  map[string]*catalog.Table
 	Upstreams map[string]Upstream // by name, for every part of the table
 	// Subscribers are the upstreams that accept subscriptions, by name.
 	Subscribers map[string]Subscriber
@@ -66,15 +70,32 @@ type PrincipalTables interface {
 	Table(who *call.Principal) *catalog.Table
 }
 
-// TableFor returns the table that a principal sees.
+// TableFor returns the table that a principal sees in its profile. In a profile that does not
+// exist, or no longer, it is empty.
 func (r *Routes) TableFor(who *call.Principal) *catalog.Table {
 	if r.PrincipalTables != nil {
 		if t := r.PrincipalTables.Table(who); t != nil {
 			return t
 		}
 	}
-	return r.Table
+	return r.tableOf(who.Profile)
 }
+
+// tableOf returns the common table of a profile, for principals without a table of their own.
+func (r *Routes) tableOf(profile string) *catalog.Table {
+	if profile == "" {
+		return r.Table
+	}
+	if t := r.Profiles[profile]; t != nil {
+		return t
+	}
+	return noTable()
+}
+
+// noTable returns a table without anything.
+var noTable = sync.OnceValue(func() *catalog.Table {
+	return catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Default: policy.Deny})}, nil)
+})
 
 // view returns what a client of a principal sees.
 func (r *Routes) view(who *call.Principal, client *call.Client) *catalog.View {

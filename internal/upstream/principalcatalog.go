@@ -79,7 +79,7 @@ func (s *Sessions) Own(principal string) (connector.Snapshot, *call.Principal, b
 // Proved reports whether a principal is authenticated. All others run the gateway
 // themselves, or cannot be distinguished.
 func Proved(who *call.Principal) bool {
-	return who.AuthMethod != call.Anonymous.AuthMethod && who.AuthMethod != call.Local.AuthMethod
+	return !who.IsAnonymous() && !who.IsLocal()
 }
 
 // personal reports whether the lists of the server may depend on c's principal.

@@ -32,8 +32,8 @@ type Request interface {
 
 // Config describes a new session.
 type Config struct {
-	Principal *call.Principal
-	Client    *call.Client // its Key is the id of the session
+	Principal *call.Principal // only this principal may use the session, in the same profile
+	Client    *call.Client    // its Key is the id of the session
 	// Log keeps the events of the session's streams.
 	Log stream.EventLog
 	// Ready is called once, when the client may be asked: it has said that it is
@@ -56,7 +56,7 @@ type Session struct {
 	Config
 	Replay *stream.ReplayStore // the streams that can be resumed
 
-	key       string // of the principal that opened the session; only that principal may use it
+	key       string // of Principal
 	levels    *levelTracker
 	level     atomic.Uint32 // a wire.Level; written under mu
 	resources subscriptions

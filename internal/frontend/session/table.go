@@ -19,6 +19,7 @@ import (
 var (
 	ErrUnknown = errors.New("there is no such session: it has ended, or never was")
 	ErrForeign = errors.New("the session belongs to another principal")
+	ErrProfile = errors.New("the session belongs to another profile")
 )
 
 // expireAgain is how often, at most, a full table looks for expired sessions: clients
@@ -106,17 +107,30 @@ func (t *Table) Release(share fairshare.Share) {
 	t.options.Gauge.Dec()
 }
 
-// Get returns the session with this id, if it belongs to the principal with this key.
-// The error is ErrUnknown or ErrForeign.
-func (t *Table) Get(id, principal string) (*Session, error) {
+// Get returns the session with this id, if it belongs to the principal. The error is
+// ErrUnknown, ErrForeign or ErrProfile.
+func (t *Table) Get(id string, principal *call.Principal) (*Session, error) {
 	s := t.Find(id)
-	switch {
-	case s == nil:
+	if s == nil {
 		return nil, ErrUnknown
-	case s.key != principal:
-		return nil, ErrForeign
+	}
+	if err := CheckOwner(s.Principal, principal); err != nil {
+		return nil, err
 	}
 	return s, nil
+}
+
+// CheckOwner returns ErrForeign or ErrProfile if the owner of a session is another principal
+// than who.
+func CheckOwner(owner, who *call.Principal) error {
+	switch {
+	case owner.Same(who):
+		return nil
+	case owner.In(who.Profile).Same(who):
+		return ErrProfile
+	default:
+		return ErrForeign
+	}
 }
 
 // Find returns the session with this id, whichever principal it belongs to, or nil.
@@ -184,12 +198,12 @@ func (t *Table) CloseAll(cause error) {
 	}
 }
 
-// CloseOf ends the sessions of the principals whose key matches.
-func (t *Table) CloseOf(match func(principal string) bool, cause error) {
+// CloseOf ends the sessions of the principals that match.
+func (t *Table) CloseOf(match func(*call.Principal) bool, cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range t.byID {
-		if match(s.key) {
+		if match(s.Principal) {
 			t.close(s, cause, false)
 		}
 	}

@@ -60,7 +60,7 @@ func (c *Connector) noteFailure(a admission, g *callGuard, cl *call.Call, err er
 		c.breaker.skipped(a)
 		return
 	}
-	f.item, f.principal = itemOf(cl), cl.Principal.Key()
+	f.item, f.principal = itemOf(cl), cl.Principal.Identity()
 	a.works = g.serverWorks
 	switch c.breaker.failed(a, &f, time.Now()) {
 	case opened:
