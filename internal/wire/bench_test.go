@@ -161,11 +161,14 @@ func BenchmarkLine(b *testing.B) {
 func BenchmarkGet(b *testing.B) {
 	params := ValueOf(Raw(`{"name":"files__search","arguments":{"path":"/data/reports","limit":20,"query":"needle in hay"},"_meta":{"progressToken":"p-17"}}`))
 	result := ValueOf(Raw(textResultOf(1 << 10))).Get("result")
+	modern := ValueOf(Raw(`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"editor","version":"1.20.3"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}},"name":"files__search","arguments":{"path":"/data/reports"}}`))
 	for name, get := range map[string]func() Value{
 		"first":  func() Value { return params.Get("name") },
 		"deep":   func() Value { return params.Get("arguments", "query") },
 		"absent": func() Value { return params.Get("arguments", "nothing") },
 		"result": func() Value { return result.Get("isError") },
+		"modern": func() Value { return modern.Get("arguments") },
+		"meta":   func() Value { return modern.Get("_meta", MetaClientCapabilities) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

@@ -2,7 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"iter"
+	"math/bits"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -160,7 +162,15 @@ func isText(text []byte, s string) bool {
 	case len(text) == len(s):
 		return string(text) == s && strings.IndexByte(s, '\\') < 0
 	default:
-		return bytes.IndexByte(text, '\\') >= 0 && string(unescape(text)) == s
+		// Without an escape where they differ, or where s ends, they are different.
+		i := 0
+		for i < len(s) && text[i] == s[i] && s[i] != '\\' {
+			i++
+		}
+		if i < len(s) && text[i] != '\\' {
+			return false
+		}
+		return bytes.IndexByte(text[i:], '\\') >= 0 && string(unescape(text)) == s
 	}
 }
 
@@ -242,7 +252,17 @@ func (v Value) skipString(i int) int {
 		}
 	}
 	b := v.doc
-	for i++; ; i++ {
+	i++
+	// Most strings are short: looking for their end by words costs less than a call.
+	for end := i + shortText; i < end && i+8 <= len(b); i += 8 {
+		if found := special(binary.LittleEndian.Uint64(b[i:])); found != 0 {
+			if i += bits.TrailingZeros64(found) / 8; b[i] == '"' {
+				return i + 1
+			}
+			break // at an escape
+		}
+	}
+	for ; ; i++ {
 		n := bytes.IndexByte(b[i:], '"')
 		i += n
 		slashes := 0
@@ -254,6 +274,9 @@ func (v Value) skipString(i int) int {
 		}
 	}
 }
+
+// shortText is the length of the beginning of a string that skipString looks at by words.
+const shortText = 48
 
 // skipValue returns the index after the value that begins at i.
 func (v Value) skipValue(i int) int {

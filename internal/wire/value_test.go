@@ -343,6 +343,30 @@ func walk(v Value) {
 
 // FuzzValue holds the reading of checked documents against encoding/json, and
 // looks for reads out of bounds in what is valid save for its UTF-8.
+// A text is compared as it reads, wherever its escapes and its differences are, and the end of a string is found at every length.
+func TestIsStringAtAnyPlace(t *testing.T) {
+	for _, tt := range []struct {
+		text, s string
+		is      bool
+	}{
+		{`name`, "name", true}, {`\u006eame`, "name", true}, {`n\u0061me`, "name", true}, {`nam\u0065`, "name", true},
+		{`name\u0065`, "name", false}, {`names`, "name", false}, {`nape\n`, "name", false}, {`a\\b`, `a\b`, true}, {`a\u005cb`, `a\b`, true},
+		{`a\\b`, `a\\b`, false}, {`\n`, "\n", true}, {`x`, "", false}, {``, "", true},
+	} {
+		for n := range 70 {
+			pad := strings.Repeat("p", n)
+			doc := Raw(`{"` + pad + tt.text + `":1,"z":"\\"}`)
+			v := ValueOf(doc)
+			if got := v.Get(pad + tt.s).Exists(); got != tt.is {
+				t.Fatalf("%s: %v for %q", doc, got, pad+tt.s)
+			}
+			if !v.Get("z").IsString(`\`) {
+				t.Fatalf("%s: the member after it is not found", doc)
+			}
+		}
+	}
+}
+
 func FuzzValue(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add([]byte(newRandomJSON(seed, true).object(3)))
