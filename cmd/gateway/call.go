@@ -19,7 +19,6 @@ import (
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
-	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
 
@@ -129,7 +128,15 @@ func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string
 		}
 	}
 	var result wire.Raw
-	err := visit(cmd, cfg, source, o.timeout, progress.watch, func(ctx context.Context, v *gateway.InProcess) error {
+	changed := make(chan struct{}, 1)
+	watch := func(u inspect.Upstream) {
+		progress.watch(u)
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	err := visit(cmd, cfg, source, o.timeout, watch, func(ctx context.Context, v *gateway.InProcess) error {
 		progress.begin(v.Upstreams())
 		defer screen.Status("")
 		if o.url != "" || len(o.args) > 0 {
@@ -160,7 +167,7 @@ func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string
 				return context.Cause(ctx)
 			}
 			if !back.opened(ctx, err) {
-				return o.advised(err, v.Upstreams())
+				return o.advised(ctx, err, v, who, name, changed)
 			}
 		}
 		return err
@@ -222,40 +229,6 @@ func argument(schema wire.Value, text string) wire.Raw {
 		return wire.String(text)
 	}
 	return raw
-}
-
-// advised adds the reason of an upstream that is down to an error; clients of a gateway do not get it.
-func (o *callOptions) advised(err error, upstreams []inspect.Upstream) error {
-	var rpc *wire.Error
-	if !errors.As(err, &rpc) {
-		return err
-	}
-	for _, u := range upstreams {
-		if wire.ValueOf(rpc.Data).Get("upstream").IsString(u.Name) && u.State == connector.Down && u.Reason != "" {
-			return fmt.Errorf("upstream %s is down: %s", u.Name, console.Line(o.reason(u)))
-		}
-	}
-	return err
-}
-
-// failure is the error of a call as text for people.
-func (o *callOptions) failure(err error) error {
-	var rpc *wire.Error
-	if errors.As(err, &rpc) {
-		text := console.Line(rpc.Message)
-		if strings.HasPrefix(text, "unknown tool") {
-			list := "gateway list tools"
-			if o.url != "" {
-				list += " --url URL"
-			}
-			text += " (" + list + " shows the names)"
-		}
-		for e := range wire.ValueOf(rpc.Data).Get("elicitations").Elements() {
-			text += "\n  open this address, then call again: " + console.Line(e.Get("url").Str())
-		}
-		return errors.New(text)
-	}
-	return err
 }
 
 // print prints a result, and fails if the tool reports an error.

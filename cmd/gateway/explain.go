@@ -101,7 +101,7 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 				return o.print(cmd.OutOrStdout(), &q, &e, about)
 			}
 		}
-		return absent(v, name)
+		return absent(v, q, kinds)
 	})
 }
 
@@ -129,7 +129,8 @@ func (o *explainOptions) question(name string) (inspect.Question, []call.Kind, e
 }
 
 // absent says why there is no item to decide about.
-func absent(v *gateway.InProcess, name string) error {
+func absent(v *gateway.InProcess, q inspect.Question, kinds []call.Kind) error {
+	name := q.Public
 	for _, u := range v.Upstreams() {
 		if u.Revision == "" {
 			return fmt.Errorf("%q is unknown, and the upstream %s, which may have it, is %s: %s", name, u.Name, u.State, console.Line(u.Reason))
@@ -138,6 +139,12 @@ func absent(v *gateway.InProcess, name string) error {
 	for _, f := range v.Table().Findings() {
 		if f.Native != "" && f.Public == "" && strings.HasSuffix(name, f.Native) {
 			return fmt.Errorf("%q is not published: %s", name, console.Line(f.String()))
+		}
+	}
+	for _, kind := range kinds {
+		q.Kind = kind
+		if near := v.Similar(q); len(near) > 0 {
+			return fmt.Errorf("no upstream has %q%s (gateway list shows all names)", name, didYouMeanOne(near))
 		}
 	}
 	return fmt.Errorf("no upstream has %q; gateway list shows all names", name)

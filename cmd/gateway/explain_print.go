@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
-	"mcpgateway/internal/call"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/policy"
@@ -42,7 +42,7 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 		may = s.Warn("needs one of the scopes " + strings.Join(d.Scopes, ", ") + " for")
 	}
 	some := ""
-	if q.Kind != call.Resource && q.Arguments == nil && d.Allowed() {
+	if d.Allowed() && slices.ContainsFunc(e.Steps, func(s policy.Step) bool { return s.Open }) {
 		some = ", with some arguments at least"
 	}
 	folded(out, "%s %s the %s %s (%s of %s)%s.\nIt is decided by %s. %s\n",

@@ -19,6 +19,14 @@ func didYouMean(word string, known []string) string {
 	return ""
 }
 
+// didYouMeanOne suggests the names of items that a wrong one is near to.
+func didYouMeanOne(near []string) string {
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(near, " or ") + "?"
+}
+
 // verbs are the verbs of a command that its help shows, and their other names.
 func verbs(cmd *cobra.Command) []string {
 	var names []string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/signal"
 	"slices"
@@ -64,7 +63,7 @@ func (o *visitOptions) config() (*config.Config, string, error) {
 	if o.file != "" || o.as != "" {
 		return nil, "", usageError{errors.New("--url replaces the upstreams and the principal: remove -c and --as")}
 	}
-	u := config.DefaultUpstream(hostOf(o.url))
+	u := config.DefaultUpstream(urlUpstream)
 	none := ""
 	u.URL, u.Prefix = o.url, &none
 	u.Headers = make(map[string]config.Secret)
@@ -85,6 +84,9 @@ func (o *visitOptions) config() (*config.Config, string, error) {
 	return cfg, o.url, nil
 }
 
+// urlUpstream is the name of the server at --url in messages.
+const urlUpstream = "server"
+
 // reason is the reason why an upstream is not ready. The server at --url has no entry in a configuration whose auth
 // the user could set.
 func (o *visitOptions) reason(u inspect.Upstream) string {
@@ -92,14 +94,6 @@ func (o *visitOptions) reason(u inspect.Upstream) string {
 		return before + "add it with gateway add NAME URL --oauth, then run gateway login NAME"
 	}
 	return u.Reason
-}
-
-// hostOf is the name of the server at a URL in messages: its host, if it has one.
-func hostOf(text string) string {
-	if u, err := url.Parse(text); err == nil && u.Hostname() != "" {
-		return u.Hostname()
-	}
-	return text
 }
 
 // read returns the configuration, its file and the principal.

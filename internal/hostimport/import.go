@@ -125,6 +125,7 @@ type server struct {
 	at        configfile.Pos
 	path      configfile.Path
 	folder    string // the value of ${workspaceFolder}, and the default working directory
+	fixed     bool   // a warning says that ${workspaceFolder} has one value
 
 	command, cwd, envFile string
 	args                  []string
@@ -315,15 +316,15 @@ func (im *importer) nameServers() {
 	for _, s := range im.servers {
 		base := config.NameOf(s.key)
 		if im.Into != nil && slices.ContainsFunc(im.Into.Upstreams, func(u config.Upstream) bool { return u.Name == base }) {
-			im.warnServer(s, "is left out: there is an upstream %s already", base)
+			im.leaveOut(s, "is left out: there is an upstream %s already", base)
 			continue
 		}
 		if is := im.ownGateway(s); is != "" {
-			im.warnServer(s, "is left out: %s, and a gateway in front of itself would list its own tools without end", is)
+			im.leaveOut(s, "is left out: %s, and a gateway in front of itself would list its own tools without end", is)
 			continue
 		}
 		if first := taken[base]; first != nil && im.same(first, s) {
-			im.warnServer(s, "is the same as %s at %s:%v and is left out", configfile.Quote(first.key), first.file, first.at)
+			im.leaveOut(s, "is the same as %s at %s:%v and is left out", configfile.Quote(first.key), first.file, first.at)
 			continue
 		}
 		s.name = base
@@ -363,6 +364,15 @@ func (im *importer) plain(s *server) string {
 
 func (im *importer) warnServer(s *server, format string, args ...any) {
 	im.warnings = append(im.warnings, configfile.Warning{File: s.file, Line: s.at.Line, Col: s.at.Col, Path: s.path.Text, Msg: fmt.Sprintf(format, args...)})
+}
+
+// leaveOut is warnServer for a server that is left out. It removes the other warnings about the server.
+func (im *importer) leaveOut(s *server, format string, args ...any) {
+	im.warnings = slices.DeleteFunc(im.warnings, func(w configfile.Warning) bool {
+		inside, found := strings.CutPrefix(w.Path, s.path.Text)
+		return w.File == s.file && found && (inside == "" || inside[0] == '.' || inside[0] == '[')
+	})
+	im.warnServer(s, format, args...)
 }
 
 // removeInvalid removes servers that package config would refuse for any values of their variables, with

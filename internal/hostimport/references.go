@@ -119,10 +119,10 @@ func (im *importer) ref(inside string, at configfile.Path) (string, bool) {
 	switch kind {
 	case "workspaceFolder", "workspaceRoot":
 		if !strings.HasPrefix(arg, "-") {
-			return im.server.folder, true
+			return im.workspace(inside, at), true
 		}
 	case "workspaceFolderBasename":
-		return filepath.Base(im.server.folder), true
+		return filepath.Base(im.workspace(inside, at)), true
 	case "userHome":
 		return im.refTo("HOME", at), true
 	case "pathSeparator", "/":
@@ -159,6 +159,16 @@ func (im *importer) ref(inside string, at configfile.Path) (string, bool) {
 		return im.mark(s), true
 	}
 	return "", false
+}
+
+// workspace is the folder that replaces a reference to the folder that is open in an editor. A warning says so once
+// for each server.
+func (im *importer) workspace(inside string, at configfile.Path) string {
+	if !im.server.fixed {
+		im.server.fixed = true
+		im.warn(at, "%s is always the folder %s here, whichever folder is open in the editor", configfile.Quote("${"+inside+"}"), im.server.folder)
+	}
+	return im.server.folder
 }
 
 // refTo marks a reference to an existing variable.

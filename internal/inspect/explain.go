@@ -68,6 +68,12 @@ func (i *Inspector) Explain(q Question) (Explanation, bool) {
 	return out, true
 }
 
+// Similar returns the names of items of the kind of q to which its name is near, the nearest
+// first, regardless of the caller.
+func (i *Inspector) Similar(q Question) []string {
+	return i.everything().SimilarNames(q.Kind, q.Public)
+}
+
 // everything returns what a caller sees to whom everything is allowed.
 func (i *Inspector) everything() *catalog.View {
 	return i.gateway.TableUnder(policy.MustNew(policy.Options{Default: policy.Allow})).View(call.Anonymous, nil)

@@ -13,6 +13,7 @@ type Step struct {
 	Line    int
 	Effect  Effect
 	Matches bool
+	Open    bool   // the arguments, which the request does not have, decide whether it matches
 	Reason  string // in one line
 }
 
@@ -44,7 +45,7 @@ func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 	}
 	for _, rule := range p.rules {
 		s := Step{Rule: rule.Name, File: rule.File, Line: rule.Line, Effect: rule.Effect}
-		s.Matches, s.Reason = j.explain(rule, c.Principal, &q)
+		s.Matches, s.Open, s.Reason = j.explain(rule, c.Principal, &q)
 		steps = append(steps, s)
 	}
 	d := r.ForItem(it).Decide(q)
@@ -59,30 +60,30 @@ func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
 	return Explanation{d, steps}
 }
 
-// explain reports whether a rule matches, and why.
-func (j *itemRules) explain(r *rule, who *call.Principal, q *Request) (bool, string) {
+// explain reports whether a rule matches, whether that is open, and why.
+func (j *itemRules) explain(r *rule, who *call.Principal, q *Request) (matches, open bool, why string) {
 	lacks := r.Who.missing(who)
 	switch {
 	case lacks == "scopes" && r.Challenge && r.Effect != Deny && j.covers(r):
-		return false, fmt.Sprintf("the principal lacks the scopes, and the error names them: one of %q", r.Who.Scopes)
+		return false, false, fmt.Sprintf("the principal lacks the scopes, and the error names them: one of %q", r.Who.Scopes)
 	case lacks != "":
-		return false, "who: the principal has none of the " + lacks
+		return false, false, "who: the principal has none of the " + lacks
 	case !r.at(j.item.Upstream):
-		return false, "what: the upstream is none of upstreams"
+		return false, false, "what: the upstream is none of upstreams"
 	case !j.covers(r):
-		return false, fmt.Sprintf("what: no glob covers this %s", j.item.Kind)
+		return false, false, fmt.Sprintf("what: no glob covers this %s", j.item.Kind)
 	case r.When == nil:
-		return true, "who and what hold"
+		return true, false, "who and what hold"
 	}
 	v := j.vars(q)
 	switch r.When.eval(&v) {
 	case yes:
-		return true, "who, what and when hold"
+		return true, false, "who, what and when hold"
 	case maybe:
-		return r.Effect != Deny, "who and what hold; when depends on the arguments"
+		return r.Effect != Deny, true, "who and what hold; when depends on the arguments"
 	case failed:
-		return r.Effect != Allow, "when cannot be evaluated: " + clean(v.failure.Error())
+		return r.Effect != Allow, false, "when cannot be evaluated: " + clean(v.failure.Error())
 	default:
-		return false, "when does not hold"
+		return false, false, "when does not hold"
 	}
 }

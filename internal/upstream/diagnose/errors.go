@@ -105,6 +105,8 @@ const (
 	CheckServer = "check that it is an MCP server which speaks over standard input and output"
 	// CheckStdio is what to do about a program that prints text which is not MCP.
 	CheckStdio = CheckServer + ", and that its args do not choose another transport"
+	// StartedAgain is the end of the advice about a program that has ended after it was ready.
+	StartedAgain = ": it is started again"
 )
 
 const (

@@ -40,7 +40,7 @@ func Program(c process.Config, why error) string {
 	case failed && IsLineTooLong(why):
 		return fmt.Sprintf("the program %q prints text that is no MCP message (%v)%s: %s", c.Command, why, last, CheckStdio)
 	case IsLineTooLong(why):
-		return fmt.Sprintf("the program %q: %v%s: it is started again; have its tools answer with less, and see that it prints nothing but MCP messages on standard output", c.Command, why, last)
+		return fmt.Sprintf("the program %q: %v%s"+StartedAgain+"; have its tools answer with less, and see that it prints nothing but MCP messages on standard output", c.Command, why, last)
 	case failed && handshake.NonProtocolOutput && ended:
 		return fmt.Sprintf("the program %q printed text that is no MCP message and ended with %s%s: %s, and that its args are complete", c.Command, end.Status(), last, CheckServer)
 	case failed && handshake.NonProtocolOutput:
@@ -52,7 +52,7 @@ func Program(c process.Config, why error) string {
 	case failed && ended:
 		return fmt.Sprintf("the program %q ended with %s before initialize%s: fix that, and check its args and env", c.Command, end.Status(), last)
 	case ended:
-		return fmt.Sprintf("the program %q ended with %s%s: it is started again", c.Command, end.Status(), last)
+		return fmt.Sprintf("the program %q ended with %s%s"+StartedAgain, c.Command, end.Status(), last)
 	case errors.Is(why, ErrHandshakeTimeout):
 		return fmt.Sprintf("the program %q: %v%s: %s, and raise timeout if it takes longer, as a first download may; a server of modern revisions that leaves initialize unanswered needs era: modern", c.Command, why, last, CheckServer)
 	default:

@@ -41,6 +41,19 @@ func (e *BackgroundTasks) Start(f func(ctx context.Context)) {
 	})
 }
 
+// FinishWithin prevents new tasks, and waits until those that run or ctx have ended.
+func (e *BackgroundTasks) FinishWithin(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		e.Finish()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
 // Finish prevents new tasks and waits for those that run. Close the connections before:
 // that ends the tasks at once.
 func (e *BackgroundTasks) Finish() {

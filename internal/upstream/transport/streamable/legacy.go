@@ -291,7 +291,7 @@ func unreachable(err error) error {
 }
 
 // endSession ends the session at the server (2025-11-25, basic/transports, "Session
-// Management").
+// Management"). Notifications that are on their way arrive before, as the server refuses them afterwards.
 func (l *legacyConn) endSession() {
 	s := l.session.Load()
 	if s.id == "" {
@@ -299,6 +299,7 @@ func (l *legacyConn) endSession() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), httpconn.CloseTimeout)
 	defer cancel()
+	l.Background.FinishWithin(ctx)
 	resp, err := l.Endpoint.Do(ctx, http.MethodDelete, s.header, nil)
 	if err != nil {
 		l.Log.Debug("the session could not be ended at the server", zap.Error(err))
