@@ -30,13 +30,14 @@ var mayImport = map[string]struct {
 	"glob":       {nil, "policy and configuration share globs, and know nothing of each other"},
 	"plaintext":  {nil, "questions about characters and words depend on nothing of ours"},
 	"policy":     {[]string{"wire", "call"}, "a decision depends on the item and the principal alone"},
+	"profile":    {[]string{"policy"}, "a profile is a selection, without regard to which items there are"},
 	"content":    {[]string{"wire"}, "operations on content depend on JSON alone"},
 	"toolschema": {[]string{"wire", "content"}, "a value is validated by its schema alone, whatever the method or the upstream"},
 	"sanitize":   {[]string{"wire", "call", "content"}, "characters are removed by their class, whatever upstream sent them"},
 	"downlevel":  {[]string{"wire", "call", "content"}, "the older form of a result depends on the client's revision alone"},
 	"enrich":     {[]string{"wire", "content"}, "metadata is passed in as a function, so that the catalog can import the package"},
 	"conform":    {[]string{"wire", "call", "namespace", "content", "toolschema", "sanitize"}, "checks look at one result or item, never at the catalog or a transport"},
-	"catalog":    {[]string{"wire", "call", "gzipped", "canonical", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel"}, "the table is built from names and decisions, not from connectors"},
+	"catalog":    {[]string{"wire", "call", "gzipped", "canonical", "namespace", "policy", "profile", "conform", "toolschema", "sanitize", "enrich", "downlevel"}, "the table is built from names and decisions, not from connectors"},
 	"search":     {[]string{"wire"}, "tools are ranked by their words alone: the catalog says which documents a view has"},
 	"consent":    {[]string{"wire", "call", "plaintext"}, "what a user is shown depends on the call alone"},
 	"bridge":     {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
@@ -98,7 +99,7 @@ var leaves = []string{"glob", "plaintext"}
 
 // pure packages have no input and output: they can be tested and reasoned about
 // without a network, a clock or a log.
-var pure = []string{"wire", "gzipped", "call", "canonical", "glob", "plaintext", "namespace", "policy", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "bridge", "consent", "search"}
+var pure = []string{"wire", "gzipped", "call", "canonical", "glob", "plaintext", "namespace", "policy", "profile", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "bridge", "consent", "search"}
 
 var notInPure = []string{"net/http", "net", "os", "os/exec", "log", "log/slog", "go.uber.org/zap", "github.com/prometheus/client_golang/prometheus"}
 

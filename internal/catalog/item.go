@@ -24,6 +24,7 @@ type Entry struct {
 	index    int    // among the table's entries of the kind
 	next     *Entry // the same web address, listed by a later upstream
 	repeated bool   // an earlier upstream lists the same web address
+	ordinary *Entry // in the table without a profile, nil if this is it
 	// preferredName is the public name that the item would have if no other item had it, "" for
 	// most. Rules that deny that name deny this item.
 	preferredName string

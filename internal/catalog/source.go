@@ -7,13 +7,17 @@ import (
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/sanitize"
 	"mcpgateway/internal/wire"
 )
 
 // Options configure a table.
 type Options struct {
-	Policy *policy.Policy // never nil
+	Policy *policy.Policy // of all profiles; never nil
+
+	// Profile selects what the table contains. Nil selects everything.
+	Profile *profile.Profile
 
 	PageItems int // most items of one page; 0 means DefaultPageItems
 	PageBytes int // most bytes of a page's items, if it has more than one; 0 means DefaultPageBytes

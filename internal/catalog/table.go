@@ -16,6 +16,8 @@ import (
 // encoded pages.
 type Table struct {
 	opts     Options
+	policy   *policy.Policy // of the table: Options.Policy, narrowed by the profile
+	ordinary *Table         // the table without a profile, nil if this is it
 	parts    []*Part
 	byName   map[string]*Part
 	byPrefix map[string]*Part // parts with a prefix
@@ -40,6 +42,10 @@ type Table struct {
 
 // Build merges the sources, in the order of the configuration.
 func Build(opts Options, sources []Source) *Table {
+	if p := opts.Profile; p != nil {
+		opts.Profile = nil
+		return Build(opts, sources).ForProfile(p)
+	}
 	if opts.PageItems <= 0 {
 		opts.PageItems = DefaultPageItems
 	}
@@ -48,6 +54,7 @@ func Build(opts Options, sources []Source) *Table {
 	}
 	t := &Table{
 		opts:     opts,
+		policy:   opts.Policy,
 		byName:   make(map[string]*Part, len(sources)),
 		byPrefix: make(map[string]*Part, len(sources)),
 	}
@@ -77,9 +84,12 @@ func Build(opts Options, sources []Source) *Table {
 		b.publish(kind)
 	}
 	b.finish()
-	t.pages.limit = max(leastKeptPages, keptPerByte*t.size())
+	t.limitPages()
 	return t
 }
+
+// limitPages bounds the encoded pages that are kept.
+func (t *Table) limitPages() { t.pages.limit = max(leastKeptPages, keptPerByte*t.size()) }
 
 // size returns the bytes of all items.
 func (t *Table) size() int {
@@ -135,11 +145,11 @@ func (t *Table) View(who *call.Principal, client *call.Client) *View {
 	if client != nil {
 		c.Revision = client.Revision
 	}
-	key := t.opts.Policy.Key(c)
+	key := t.policy.Key(c)
 	if v := t.views.get(key); v != nil {
 		return v
 	}
-	rights := t.opts.Policy.Rights(c)
+	rights := t.policy.Rights(c)
 	same, ok := rights.Key()
 	if !ok {
 		same = ownView + key
@@ -150,7 +160,7 @@ func (t *Table) View(who *call.Principal, client *call.Client) *View {
 		v, visible = newView(t, rights, t.views.withVisible)
 		v = t.views.put(key, same, visible, v)
 	}
-	if !t.opts.Policy.TellsCallersApart() {
+	if !t.policy.TellsCallersApart() {
 		t.sole.Store(v)
 	}
 	return v
@@ -159,8 +169,12 @@ func (t *Table) View(who *call.Principal, client *call.Client) *View {
 // sameURI returns the listed resources of a part of which a URI is the canonical spelling, if
 // policy reads the descriptions of resources.
 func (t *Table) sameURI(p *Part, native string) []*Entry {
-	if !t.opts.Policy.ReadsItems() {
+	if !t.policy.ReadsItems() {
 		return nil
+	}
+	if t.ordinary != nil { // a listed resource counts, too, if the profile does not select it
+		t = t.ordinary
+		p = t.byName[p.Upstream()]
 	}
 	t.spelledOnce.Do(func() {
 		t.spelled = make(map[spelledURI][]*Entry)

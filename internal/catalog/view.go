@@ -84,10 +84,7 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *listi
 				v.policies[kind][i], allowed[kind][i] = policy.Always(), true
 				continue
 			}
-			j := v.itemPolicy(e.Kind, e.part, e.Public, e.preferredName, e.Native, e.Raw)
-			if e.provisional {
-				j = policy.Strictest(j, v.itemPolicy(e.Kind, e.part, e.preferredName, "", e.Native, e.Raw))
-			}
+			j := v.entryPolicy(e)
 			v.policies[kind][i] = j
 			if allowed[kind][i] = j.Listed().Visible(); allowed[kind][i] {
 				seen[e.part.index] = true
@@ -124,7 +121,7 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *listi
 		v.list(call.Kind(kind), entries)
 	}
 	v.fresh = freshnessOf(v.parts)
-	v.fresh.private = v.fresh.private || t.opts.Policy.TellsCallersApart()
+	v.fresh.private = v.fresh.private || t.policy.TellsCallersApart()
 	v.instructions = mergeInstructions(v.parts)
 	v.extensions = mergeExtensions(v.parts)
 	for kind := range v.pages {
@@ -146,10 +143,15 @@ func appendBits(b []byte, flags []bool) []byte {
 	return b
 }
 
-// itemPolicy returns the policy for a listed item of a part. preferred is the public name that
-// the item would have if no other item had it, "" if it has that name.
-func (v *View) itemPolicy(kind call.Kind, p *Part, public, own, native string, raw wire.Raw) *policy.ItemPolicy {
-	return v.rights.ForItem(policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, PreferredName: own, Native: native, Raw: raw})
+// entryPolicy returns the policy for an entry of the table, or of the one without a profile.
+func (v *View) entryPolicy(e *Entry) *policy.ItemPolicy {
+	it := e.policyItem()
+	j := v.rights.ForItem(it)
+	if e.provisional {
+		it.Public, it.PreferredName = it.PreferredName, ""
+		j = policy.Strictest(j, v.rights.ForItem(it))
+	}
+	return j
 }
 
 // PolicyFor returns the policy for an item of a part, listed or not.
@@ -160,7 +162,7 @@ func (v *View) PolicyFor(kind call.Kind, p *Part, public, native string) *policy
 	if isURI(kind) {
 		return v.unlistedPolicy(p, public, native, nil)
 	}
-	return v.itemPolicy(kind, p, public, "", native, nil)
+	return v.rights.ForItem(policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, Native: native})
 }
 
 // listedPolicy returns the policy for a listed item, nil if the item is not listed.
@@ -338,7 +340,7 @@ func (v *View) unlistedPolicy(p *Part, public, native string, raw wire.Raw) *pol
 	it.Raw = raw
 	j := v.rights.ForItem(it)
 	for _, e := range v.table.sameURI(p, native) {
-		j = policy.Strictest(j, v.policies[e.Kind][e.index])
+		j = policy.Strictest(j, v.entryPolicy(e))
 	}
 	return j
 }
@@ -357,7 +359,9 @@ func unlistedItem(p *Part, public, native string) policy.Item {
 // PolicyItem returns the target for policy.
 func (t Target) PolicyItem() policy.Item {
 	if t.Entry != nil {
-		return policy.Item{Kind: t.Kind, Upstream: t.Part.Upstream(), Public: t.Public, PreferredName: t.Entry.preferredName, Native: t.Native, Raw: t.Entry.Raw}
+		it := t.Entry.policyItem()
+		it.Kind = t.Kind
+		return it
 	}
 	return unlistedItem(t.Part, t.Public, t.Native)
 }
@@ -463,7 +467,7 @@ func (v *View) presume(kind call.Kind, public string, p *Part) (Target, bool) {
 	if !ok {
 		return Target{}, false
 	}
-	j := v.itemPolicy(kind, p, public, "", native, nil)
+	j := v.rights.ForItem(policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, Native: native})
 	if !j.Listed().Visible() || v.elsewhere(kind, p, public) {
 		return Target{}, false
 	}

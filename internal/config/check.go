@@ -37,6 +37,7 @@ func (doc *document) check(m *mapping) {
 	doc.derive(m.d.env, m.d.dir)
 	doc.EnvFile = inFolder(m.d.dir, doc.EnvFile)
 	doc.checkNames()
+	doc.checkProfiles(m.d)
 	doc.checkRules(m.d)
 	doc.checkUsable(m)
 	doc.checkPrincipals()

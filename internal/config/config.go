@@ -32,6 +32,7 @@ type Config struct {
 	Namespace      Namespace     `yaml:"namespace" reload:"true" doc:"how public names are built"`
 	Upstreams      []Upstream    `yaml:"-"` // in file order; document declares the key
 	Auth           Auth          `yaml:"auth" doc:"how clients authenticate"`
+	Profiles       []Profile     `yaml:"profiles" keyed:"true" reload:"true" doc:"named views of what the upstreams offer, each served at /mcp/<name>; default is /mcp"`
 	Policy         Policy        `yaml:"policy" reload:"true" doc:"what clients may use"`
 	Resources      Resources     `yaml:"resources" doc:"how resources are shown to clients"`
 	Bridge         Bridge        `yaml:"bridge" doc:"translation between clients and upstreams of different eras"`

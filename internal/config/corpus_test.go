@@ -145,8 +145,11 @@ func dump(t *testing.T, c *Config) string {
 func sparse(t *testing.T, v, def reflect.Value) *yaml.Node {
 	t.Helper()
 	n := &yaml.Node{Kind: yaml.MappingNode}
-	if o, ok := v.Interface().(Override); ok {
-		n.Content = append(n.Content, yamlOf(t, "native"), yamlOf(t, o.Native))
+	switch named := v.Interface().(type) {
+	case Override:
+		n.Content = append(n.Content, yamlOf(t, "native"), yamlOf(t, named.Native))
+	case Profile:
+		n.Content = append(n.Content, yamlOf(t, "name"), yamlOf(t, named.Name))
 	}
 	for _, f := range shapeOf(v.Type()).fields {
 		fv, fd := v.FieldByIndex(f.index), def.FieldByIndex(f.index)

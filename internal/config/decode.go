@@ -38,6 +38,8 @@ type decoder struct {
 	data  []byte          // the file
 	root  *yaml.Node      // its content
 	rules *[]*locatedRule // of the configuration and its rule files
+
+	profiles []*mapping // in file order
 }
 
 func newDecoder(src source, root *yaml.Node, data []byte) *decoder {

@@ -65,7 +65,7 @@ func patterns(n *yaml.Node, at string, have map[string]bool) {
 	case yaml.MappingNode:
 		for i := 0; i < len(n.Content); i += 2 {
 			path := configfile.Join(at, n.Content[i].Value)
-			if at == "upstreams" || strings.HasSuffix(at, ".override") {
+			if at == "upstreams" || at == "profiles" || strings.HasSuffix(at, ".override") {
 				path = at + ".*"
 			}
 			have[path] = true

@@ -25,6 +25,9 @@ var formats = map[string]func(string) (string, error){
 	"glob": func(s string) (string, error) {
 		return matching(s, nonEmpty, "must be a name; * in it stands for any run of characters")
 	},
+	"tag": func(s string) (string, error) {
+		return matching(s, tagForm, "must be 1 to 64 characters of A-Z a-z 0-9 _ . : / -")
+	},
 	"item-name": func(s string) (string, error) {
 		return matching(s, itemName, "must be 1 to 64 characters of A-Z a-z 0-9 _ -")
 	},
@@ -73,6 +76,7 @@ var (
 	nonEmpty     = regexp.MustCompile(`^[^\x00-\x1f\x7f]+$`)
 	envName      = regexp.MustCompile(`^[^=\x00-\x20]+$`)
 	itemName     = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	tagForm      = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,64}$`)
 	separator    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,4}$`)
 	prefix       = regexp.MustCompile(`^([a-z][a-z0-9-]{0,31})?$`)
 	ruleNameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$`)

@@ -62,8 +62,11 @@ func writeValue(h hash.Hash, v reflect.Value) {
 			writeValue(h, v.MapIndex(reflect.ValueOf(key)))
 		}
 	case reflect.Struct:
-		if o, ok := v.Interface().(Override); ok {
-			writeString(h, o.Native)
+		switch named := v.Interface().(type) {
+		case Override:
+			writeString(h, named.Native)
+		case Profile:
+			writeString(h, named.Name)
 		}
 		for _, f := range shapeOf(v.Type()).fields {
 			writeValue(h, v.FieldByIndex(f.index))

@@ -126,7 +126,7 @@ func rate(s string) (string, error) {
 }
 
 // reservedRules are the names in decisions that no rule makes.
-var reservedRules = map[string]bool{"default": true, "upstream.deny": true, "upstream.allow": true, "uri": true, "unknown": true}
+var reservedRules = map[string]bool{"default": true, "upstream.deny": true, "upstream.allow": true, "profile.deny": true, "profile.allow": true, "uri": true, "unknown": true}
 
 func ruleName(s string) (string, error) {
 	if reservedRules[s] {

@@ -13,7 +13,6 @@ import (
 
 // notYet are the patterns of keys that a later version will support; * stands for a name.
 var notYet = []string{
-	"profiles",
 	"store",
 	"telemetry.otlp",
 }

@@ -84,6 +84,8 @@ type Upstream struct {
 	Required bool    `yaml:"required" default:"false" doc:"whether the gateway is ready only with this upstream"`
 	Disabled bool    `yaml:"disabled" default:"false" doc:"whether to leave the upstream out"`
 
+	Tags []string `yaml:"tags" format:"tag" doc:"words by which profiles select the upstream"`
+
 	Start    Start         `yaml:"start" default:"eager" enum:"eager|lazy" doc:"whether the server is started, or connected, with the gateway or when a client needs it"`
 	IdleStop time.Duration `yaml:"idle_stop" default:"0s" min:"0s" doc:"how long nothing may need the server before it is stopped, or disconnected; 0 never stops it"`
 

@@ -120,10 +120,11 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 	}
 
 	// Log before anyone can see the table.
-	g.logFindings(routes.Table, u.settled)
+	everything := routes.Table.Ordinary()
+	g.logFindings(everything, u.settled)
 	g.logPrincipalFindings(routes.PrincipalTables, requests, u.settled)
-	g.metrics.count(routes.Table)
-	g.logUnmatchedGlobs(gen, routes.Table, gathered)
+	g.metrics.count(everything)
+	g.logUnmatchedGlobs(gen, everything, gathered)
 	if u.settled && u.starting {
 		g.logStarted(gen, gathered)
 	}

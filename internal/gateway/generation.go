@@ -12,6 +12,7 @@ import (
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/pins"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/upstream/connector"
@@ -25,6 +26,8 @@ type generation struct {
 	entries []*upstreamEntry // in the order of the configuration
 	// profiles are the profiles in the order of the configuration, without the default one.
 	profiles []*profileEntry
+	// defaultProfile is what the default profile selects, nil for everything.
+	defaultProfile *profile.Profile
 
 	// settled is closed by the control loop when no new connection is awaited:
 	// each has ended its first attempt or used up its time to start. It is closed as well
@@ -58,10 +61,11 @@ type upstreamEntry struct {
 
 // profileEntry is one profile in a generation. A nil *profileEntry is the default profile.
 type profileEntry struct {
-	name string
+	name    string
+	profile *profile.Profile
 }
 
-// profile returns the profile with this name, nil if there is none.
+// profile returns the profile with this name, nil if there is none, and for the default one.
 func (gen *generation) profile(name string) *profileEntry {
 	for _, p := range gen.profiles {
 		if p.name == name {
@@ -120,6 +124,9 @@ func (g *Gateway) newGeneration(cfg *config.Config, before *generation) (*genera
 		return nil, err
 	}
 	if gen.policy, err = newPolicy(cfg, gen.entries); err != nil {
+		return nil, err
+	}
+	if err = gen.addProfiles(cfg); err != nil {
 		return nil, err
 	}
 	for _, e := range gen.entries {

@@ -208,7 +208,7 @@ func (g *Gateway) logPrincipalFindings(tables router.PrincipalTables, requests r
 	t, _ := tables.(*principalTables)
 	for key := range requests {
 		if t != nil && t.tables[key] != nil {
-			g.logFindings(t.tables[key].get(), settled)
+			g.logFindings(t.tables[key].get().Ordinary(), settled)
 		}
 	}
 }
@@ -263,7 +263,10 @@ func (g *Gateway) principalParts(p *principalState, key string, conns []*connect
 // lists of the principal replace those of the gateway.
 func (g *Gateway) newPrincipalTable(p *principalState, profile string, parts map[*connection]connector.Snapshot) *principalTable {
 	gen, shared := g.control.inputs.generation, g.control.inputs.sources
-	view := gen.profile(profile)
+	selects := gen.defaultProfile
+	if e := gen.profile(profile); e != nil {
+		selects = e.profile
+	}
 	personal := make(map[int]connector.Snapshot) // resolved now: other connections may be active when the table is built
 	for i, e := range gen.entries {
 		if s, ok := parts[e.active.Load()]; ok {
@@ -277,7 +280,7 @@ func (g *Gateway) newPrincipalTable(p *principalState, profile string, parts map
 		}
 		p.building.Lock()
 		defer p.building.Unlock()
-		return catalog.Build(g.tableOptions(gen, view, gen.policy, &p.schemas), sources)
+		return catalog.Build(g.tableOptions(gen, selects, gen.policy, &p.schemas), sources)
 	})}
 }
 

@@ -7,6 +7,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/upstream/connector"
@@ -25,13 +26,16 @@ func (g *Gateway) buildRoutes(gen *generation, gathered snapshots, now time.Time
 	g.control.inputs = tableInputs{generation: gen, sources: g.catalogSources(gen, gathered, overdue)}
 	routes := &router.Routes{
 		Upstreams: make(map[string]router.Upstream), Subscribers: make(map[string]router.Subscriber), Bridge: gen.terms(),
-		Table: catalog.Build(g.tableOptions(gen, nil, gen.policy, &g.control.schemas), g.control.inputs.sources),
+	}
+	ordinary := catalog.Build(g.tableOptions(gen, nil, gen.policy, &g.control.schemas), g.control.inputs.sources)
+	if routes.Table = ordinary; gen.defaultProfile != nil {
+		routes.Table = ordinary.ForProfile(gen.defaultProfile)
 	}
 	for _, p := range gen.profiles {
 		if routes.Profiles == nil {
 			routes.Profiles = make(map[string]*catalog.Table, len(gen.profiles))
 		}
-		routes.Profiles[p.name] = catalog.Build(g.tableOptions(gen, p, gen.policy, &g.control.schemas), g.control.inputs.sources)
+		routes.Profiles[p.name] = ordinary.ForProfile(p.profile)
 	}
 	for _, e := range gen.entries {
 		active := e.active.Load()
@@ -40,16 +44,16 @@ func (g *Gateway) buildRoutes(gen *generation, gathered snapshots, now time.Time
 	return routes
 }
 
-// buildTable builds the table of the default profile as it would be under a policy. overdue reports whether a
+// buildTable builds the table of everything as it would be under a policy. overdue reports whether a
 // connection has used up its time to start.
 func (g *Gateway) buildTable(gen *generation, p *policy.Policy, gathered snapshots, overdue func(*connection) bool) *catalog.Table {
 	return catalog.Build(g.tableOptions(gen, nil, p, nil), g.catalogSources(gen, gathered, overdue))
 }
 
-// tableOptions returns the options of the table of a profile, nil for the default one. schemas,
-// which may be nil, reuses compiled schemas of other tables.
-func (g *Gateway) tableOptions(gen *generation, _ *profileEntry, p *policy.Policy, schemas *conform.Cache) catalog.Options {
-	return catalog.Options{Policy: p, ServerInfo: g.info, Schemas: schemas, Enrich: gen.cfg.Resources.Enrich}
+// tableOptions returns the options of the table of a profile, nil for everything. schemas, which may
+// be nil, reuses compiled schemas of other tables.
+func (g *Gateway) tableOptions(gen *generation, selects *profile.Profile, p *policy.Policy, schemas *conform.Cache) catalog.Options {
+	return catalog.Options{Policy: p, Profile: selects, ServerInfo: g.info, Schemas: schemas, Enrich: gen.cfg.Resources.Enrich}
 }
 
 // catalogSources returns a source for each entry of the generation.

@@ -95,6 +95,8 @@ const (
 	RuleDefault       = "default"
 	RuleUpstreamDeny  = "upstream.deny"  // a deny glob of the upstream matched
 	RuleUpstreamAllow = "upstream.allow" // no allow glob of the upstream matched
+	RuleProfileDeny   = "profile.deny"   // a deny glob of the profile matched
+	RuleProfileAllow  = "profile.allow"  // the profile does not select the item
 	RuleURI           = "uri"            // the URI is neither listed nor canonical
 	RuleOwn           = "own"            // the item is the gateway's own
 	RuleUnknown       = "unknown"        // there is no such item; never the outcome of a judgement

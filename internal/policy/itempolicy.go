@@ -35,11 +35,17 @@ func Always() *ItemPolicy { return always }
 // of the rights. Without rules, and for an upstream without lists of its own, it neither
 // takes time nor allocates.
 func (r *Rights) ForItem(it Item) *ItemPolicy {
-	u := r.policy.upstreams[it.Upstream]
-	if len(r.rules) == 0 && (u == nil || !u[it.Kind].restricts()) {
-		return r.byDefault
+	out := r.byDefault
+	if u := r.policy.upstreams[it.Upstream]; len(r.rules) > 0 || u != nil && u[it.Kind].restricts() || r.policy.selected != nil {
+		out = r.forItem(it)
 	}
-	return r.forItem(it)
+	if r.narrower == nil {
+		return out
+	}
+	if own := r.narrower.ForItem(it); own != r.narrower.byDefault || own.listed.Denied() {
+		return Strictest(out, own)
+	}
+	return out
 }
 
 // forItem is the slow path of ForItem. It allocates the item.
@@ -62,11 +68,40 @@ func (r *Rights) refusal(it *Item) string {
 	if it.Noncanonical && r.dependsOnURI(it.Upstream, it.Leads) {
 		return RuleURI
 	}
-	u := r.policy.upstreams[it.Upstream]
+	return r.policy.leavesOut(it)
+}
+
+// leavesOut returns the kind of list that keeps the item out, "" for none.
+func (p *Policy) leavesOut(it *Item) string {
+	if s := p.selected; s != nil && s[it.Kind].restricts() {
+		public := candidateOf(it.Public, isURI(it.Kind))
+		switch {
+		case s[it.Kind].denies(public), it.PreferredName != "" && s[it.Kind].denies(candidateOf(it.PreferredName, isURI(it.Kind))):
+			return RuleProfileDeny
+		case s[it.Kind].lacks(public):
+			return RuleProfileAllow
+		}
+	}
+	u := p.upstreams[it.Upstream]
 	if u == nil || !u[it.Kind].restricts() {
 		return ""
 	}
-	return u[it.Kind].refuses(candidateOf(it.Native, isURI(it.Kind)))
+	switch native := candidateOf(it.Native, isURI(it.Kind)); {
+	case u[it.Kind].denies(native):
+		return p.listRule(RuleUpstreamDeny)
+	case u[it.Kind].lacks(native):
+		return p.listRule(RuleUpstreamAllow)
+	}
+	return ""
+}
+
+// listRule returns the reason of a refusal by the lists of an upstream. In the policy of a
+// profile they are made of the tags that it selects.
+func (p *Policy) listRule(upstream string) string {
+	if p.profile != "" {
+		return RuleProfileAllow
+	}
+	return upstream
 }
 
 func isURI(kind call.Kind) bool { return kind == call.Resource || kind == call.Template }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
@@ -20,11 +21,21 @@ type Upstream struct {
 	Resources Globs // of URIs and of templates
 }
 
+// Selection selects items of all upstreams by globs of public names. An item that is published
+// under another name because of a clash is kept out by a deny glob of either name, and let
+// through by an allow glob of the name that it has.
+type Selection Upstream
+
 // Options configure a policy.
 type Options struct {
 	Default   Effect
 	Upstreams map[string]Upstream // by name; the gateway passes on every item of others
 	Rules     []Rule              // the names differ
+
+	// Profile is the name of the profile whose policy it is, "" for the policy of all; see
+	// [Policy.Narrowed].
+	Profile string
+	Select  Selection // the zero Selection selects every item
 }
 
 // Rule is one rule.
@@ -121,6 +132,10 @@ type Policy struct {
 	rules     []*rule
 	facts     callerFacts
 	everyone  *Rights // of all callers, if no rule distinguishes them
+
+	profile  string
+	selected *[call.Kinds]selection // of public names; nil if it restricts nothing
+	narrower *Policy                // also has to allow; nil for none
 }
 
 // selection is compiled Globs.
@@ -162,15 +177,12 @@ func MustNew(opts Options) *Policy {
 }
 
 func compile(opts Options) *Policy {
-	p := &Policy{fallback: opts.Default, upstreams: make(map[string]*[call.Kinds]selection, len(opts.Upstreams))}
+	p := &Policy{fallback: opts.Default, profile: opts.Profile, upstreams: make(map[string]*[call.Kinds]selection, len(opts.Upstreams))}
 	for name, u := range opts.Upstreams {
-		resources := selectionOf(u.Resources, compileURIs)
-		p.upstreams[name] = &[call.Kinds]selection{
-			call.Tool:     selectionOf(u.Tools, compileNames),
-			call.Prompt:   selectionOf(u.Prompts, compileNames),
-			call.Resource: resources,
-			call.Template: resources,
-		}
+		p.upstreams[name] = selectionsOf(u)
+	}
+	if s := selectionsOf(Upstream(opts.Select)); slices.ContainsFunc(s[:], func(s selection) bool { return s.restricts() }) {
+		p.selected = s
 	}
 	for _, r := range opts.Rules {
 		p.rules = append(p.rules, compileRule(r))
@@ -180,6 +192,16 @@ func compile(opts Options) *Policy {
 		p.everyone = p.newRights(Caller{Principal: call.Anonymous})
 	}
 	return p
+}
+
+func selectionsOf(u Upstream) *[call.Kinds]selection {
+	resources := selectionOf(u.Resources, compileURIs)
+	return &[call.Kinds]selection{
+		call.Tool:     selectionOf(u.Tools, compileNames),
+		call.Prompt:   selectionOf(u.Prompts, compileNames),
+		call.Resource: resources,
+		call.Template: resources,
+	}
 }
 
 func selectionOf(g Globs, compile func([]string) globs) selection {
@@ -218,16 +240,11 @@ func (r *rule) at(upstream string) bool {
 	return r.upstreams == nil || r.upstreams.allows(candidate{upstream, ""})
 }
 
-// refuses returns the rule that keeps a native name out, "" if none does.
-func (s *selection) refuses(native candidate) string {
-	switch {
-	case s.deny.restricts(native):
-		return RuleUpstreamDeny
-	case !s.all && !s.allow.allows(native):
-		return RuleUpstreamAllow
-	}
-	return ""
-}
+// denies reports whether a deny glob keeps a name out.
+func (s *selection) denies(name candidate) bool { return s.deny.restricts(name) }
+
+// lacks reports whether there is an allow list without a glob for the name.
+func (s *selection) lacks(name candidate) bool { return !s.all && !s.allow.allows(name) }
 
 // restricts reports whether the selection keeps anything out.
 func (s *selection) restricts() bool {

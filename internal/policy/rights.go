@@ -58,6 +58,15 @@ func (p *Policy) Key(c Caller) string {
 	if p.everyone != nil {
 		return ""
 	}
+	if p.narrower != nil {
+		own := p.ownKey(c)
+		return string(binary.AppendUvarint(nil, uint64(len(own)))) + own + p.narrower.Key(c)
+	}
+	return p.ownKey(c)
+}
+
+// ownKey is the key without regard to a narrower policy.
+func (p *Policy) ownKey(c Caller) string {
 	f, who := &p.facts, c.Principal
 	b := make([]byte, 0, 64)
 	b = appendNumber(b, f.subjects, who.Subject)
@@ -141,6 +150,8 @@ type Rights struct {
 	// The policies of most items.
 	byDefault *ItemPolicy
 	refused   map[string]*ItemPolicy // by the reason, one of the constants Rule…
+
+	narrower *Rights // also have to allow; nil for none
 }
 
 // callerRule is a rule whose Who selects the caller, or would with one more scope.
@@ -167,8 +178,11 @@ func (p *Policy) newRights(c Caller) *Rights {
 		refused:   make(map[string]*ItemPolicy),
 	}
 	r.byDefault.listed.Rule = RuleDefault
-	for _, rule := range []string{RuleUpstreamDeny, RuleUpstreamAllow, RuleURI} {
+	for _, rule := range []string{RuleUpstreamDeny, RuleUpstreamAllow, RuleProfileDeny, RuleProfileAllow, RuleURI} {
 		r.refused[rule] = &ItemPolicy{listed: Decision{Rule: rule}}
+	}
+	if p.narrower != nil {
+		r.narrower = p.narrower.Rights(c)
 	}
 	for _, rule := range p.rules {
 		missing := rule.Who.missing(c.Principal)
@@ -196,6 +210,16 @@ func (p *Policy) newRights(c Caller) *Rights {
 // about the caller, and many callers may have the same rules. Key returns false if a decision
 // may still depend on such a fact.
 func (r *Rights) Key() (key string, ok bool) {
+	key, ok = r.ownKey()
+	if !ok || r.narrower == nil {
+		return key, ok
+	}
+	narrower, ok := r.narrower.Key()
+	return string(binary.AppendUvarint(nil, uint64(len(key)))) + key + narrower, ok
+}
+
+// ownKey is the key without regard to narrower rights.
+func (r *Rights) ownKey() (key string, ok bool) {
 	var b []byte
 	rest := r.rules
 	for i, rule := range r.policy.rules {
@@ -257,7 +281,15 @@ func (r *Rights) MayAllow(upstream string, leads [call.Kinds][]string) bool {
 //
 // leads are the beginnings of all public names that such items may have, nil if unknown.
 func (r *Rights) MayRefuse(kind call.Kind, upstream string, leads []string) bool {
+	return r.mayRefuse(kind, upstream, leads) || r.narrower != nil && r.narrower.MayRefuse(kind, upstream, leads)
+}
+
+// mayRefuse is MayRefuse without regard to narrower rights.
+func (r *Rights) mayRefuse(kind call.Kind, upstream string, leads []string) bool {
 	if u := r.policy.upstreams[upstream]; u != nil && u[kind].restricts() {
+		return true
+	}
+	if s := r.policy.selected; s != nil && s[kind].mayRefuse(leads) {
 		return true
 	}
 	open := r.policy.fallback != Deny
@@ -279,7 +311,7 @@ func (r *Rights) MayRefuse(kind call.Kind, upstream string, leads []string) bool
 // dependsOnURI reports whether the URI of a resource of the upstream may decide what the
 // caller may do with it, or how often.
 func (r *Rights) dependsOnURI(upstream string, leads []string) bool {
-	if r.MayRefuse(call.Resource, upstream, leads) {
+	if r.mayRefuse(call.Resource, upstream, leads) {
 		return true
 	}
 	for _, h := range r.rules {
@@ -295,10 +327,14 @@ func (r *Rights) dependsOnURI(upstream string, leads []string) bool {
 }
 
 func (r *Rights) reachesKind(kind call.Kind, upstream string, leads []string) bool {
-	if u := r.policy.upstreams[upstream]; u != nil {
-		if s := &u[kind]; s.deny.matchesAll() || !s.all && len(s.allow.written) == 0 {
-			return false
-		}
+	if r.narrower != nil && !r.narrower.reachesKind(kind, upstream, leads) {
+		return false
+	}
+	if u := r.policy.upstreams[upstream]; u != nil && u[kind].nothing() {
+		return false
+	}
+	if s := r.policy.selected; s != nil && (s[kind].nothing() || !s[kind].all && !slices.ContainsFunc(leads, s[kind].allow.canBegin)) {
+		return false
 	}
 	allowed := r.policy.fallback == Allow
 	for _, h := range r.rules {
@@ -317,6 +353,15 @@ func (r *Rights) reachesKind(kind call.Kind, upstream string, leads []string) bo
 	return allowed
 }
 
+// nothing reports whether the selection keeps everything out.
+func (s *selection) nothing() bool { return s.deny.matchesAll() || !s.all && len(s.allow.written) == 0 }
+
+// mayRefuse reports whether the selection may keep out a name that begins with one of the
+// leads; nil stands for any beginning.
+func (s *selection) mayRefuse(leads []string) bool {
+	return !s.all && !s.allow.matchesAll() || len(s.deny.written) > 0 && (leads == nil || s.deny.canRestrict(leads))
+}
+
 // TellsCallersApart reports whether callers may have different rights.
 func (p *Policy) TellsCallersApart() bool { return p.everyone == nil }
 
@@ -324,6 +369,9 @@ func (p *Policy) TellsCallersApart() bool { return p.everyone == nil }
 // its URI. Then an unlisted URI also gets the decision about the listed resource of which
 // it is the canonical spelling.
 func (p *Policy) ReadsItems() bool {
+	if p.narrower != nil && p.narrower.ReadsItems() {
+		return true
+	}
 	for _, r := range p.rules {
 		if r.uses&useResource != 0 && r.uses&useAnnotations != 0 {
 			return true

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"mcpgateway/internal/configfile"
+	"mcpgateway/internal/plaintext"
+)
+
+// DefaultProfile is the name of the profile that is served at /mcp.
+const DefaultProfile = "default"
+
+// Profile is a named view of what the upstreams offer, with an endpoint of its own.
+type Profile struct {
+	Name string `yaml:"-"` // unique; matches [a-z][a-z0-9-]{0,31}
+	Pos  Pos    `yaml:"-"` // of the name
+
+	Upstreams []string     `yaml:"upstreams" doc:"upstreams of the profile, by name; without it all"`
+	Tags      []string     `yaml:"tags" format:"tag" doc:"tags of the profile: an item needs one of them, itself or by its upstream"`
+	Tools     PublicFilter `yaml:"tools" doc:"tools of the profile"`
+	Resources PublicFilter `yaml:"resources" doc:"resources of the profile"`
+	Prompts   PublicFilter `yaml:"prompts" doc:"prompts of the profile"`
+}
+
+// PublicFilter selects items by globs of ordinary public names, or public URIs. An item is selected if
+// Allow matches and Deny does not; an empty Allow selects nothing.
+type PublicFilter struct {
+	Allow []string `yaml:"allow" default:"*" format:"glob" listed:"true" doc:"globs of public names or URIs to select; a plain list in place of the mapping is the same as allow"`
+	Deny  []string `yaml:"deny" format:"glob" doc:"globs of public names or URIs to leave out; takes precedence over allow"`
+}
+
+// check checks the name and combinations of keys of a profile.
+func (p *Profile) check(m *mapping) {
+	p.Name, p.Pos = m.key, m.pos()
+	switch {
+	case p.Name == "mcp":
+		m.errorf("", "must be another name: /mcp/mcp would be taken for a mistake; the profile at /mcp is named %s", DefaultProfile)
+	case !namePattern.MatchString(p.Name):
+		m.errorf("", "the name of a profile must begin with a lower-case letter and have at most %d of a-z 0-9 -, since it is part of a URL", MaxName)
+	}
+	for _, l := range []struct {
+		key  string
+		list []string
+	}{{"upstreams", p.Upstreams}, {"tags", p.Tags}} {
+		if m.has(l.key) && len(l.list) == 0 {
+			m.errorf(l.key, "selects nothing; name at least one, or remove it to select all")
+		}
+	}
+	m.d.profiles = append(m.d.profiles, m)
+}
+
+// checkProfiles makes the checks of profiles that need all upstreams.
+func (doc *document) checkProfiles(d *decoder) {
+	for i, at := range d.profiles {
+		doc.checkProfileUpstreams(&doc.Profiles[i], at)
+		doc.checkProfileTags(&doc.Profiles[i], at)
+	}
+}
+
+// checkProfileUpstreams demands that the upstreams of a profile exist. A name as it is written in
+// the file stands for the name that it leads to.
+func (doc *document) checkProfileUpstreams(p *Profile, m *mapping) {
+	var names []string
+	byKey := make(map[string]string)
+	for i := range doc.Upstreams {
+		names = append(names, doc.Upstreams[i].Name)
+		byKey[doc.Upstreams[i].Key] = doc.Upstreams[i].Name
+	}
+	for i, name := range p.Upstreams {
+		switch {
+		case slices.Contains(names, name):
+		case byKey[name] != "":
+			p.Upstreams[i] = byKey[name]
+		default:
+			m.unknownItem("upstreams", i, "upstream", name, names)
+		}
+		if slices.Contains(p.Upstreams[:i], p.Upstreams[i]) {
+			m.itemErrorf("upstreams", i, "is listed twice; list each once")
+		}
+	}
+}
+
+// checkProfileTags demands that something has the tags of a profile.
+func (doc *document) checkProfileTags(p *Profile, m *mapping) {
+	var tags []string
+	for i := range doc.Upstreams {
+		tags = append(tags, doc.Upstreams[i].Tags...)
+	}
+	slices.Sort(tags)
+	tags = slices.DeleteFunc(slices.Compact(tags), func(tag string) bool { return tag == "" }) // reported already
+	for i, tag := range p.Tags {
+		if tag != "" && !slices.Contains(tags, tag) {
+			m.unknownItem("tags", i, "upstream with the tag", tag, tags)
+		}
+	}
+}
+
+// unknownItem reports an element of a list that is none of the known ones.
+func (m *mapping) unknownItem(key string, i int, what, name string, known []string) {
+	switch near := plaintext.Nearest(name, known); {
+	case near != "":
+		m.itemErrorf(key, i, "there is no %s %s; did you mean %q?", what, configfile.Quote(name), near)
+	case len(known) > 0 && len(known) <= maxNamed:
+		m.itemErrorf(key, i, "there is no %s %s; there are: %s", what, configfile.Quote(name), strings.Join(known, ", "))
+	default:
+		m.itemErrorf(key, i, "there is no %s %s", what, configfile.Quote(name))
+	}
+}
+
+// itemErrorf reports an error at an element of a list.
+func (m *mapping) itemErrorf(key string, i int, format string, args ...any) {
+	at, p := m.place(key)
+	if at.Kind == yaml.SequenceNode && i < len(at.Content) {
+		at = configfile.Resolve(at.Content[i])
+	}
+	m.d.Errorf(at, p.Item(i), format, args...)
+}

@@ -1,0 +1,19 @@
+package policy
+
+import "mcpgateway/internal/call"
+
+// Narrowed returns the policy of a profile: whatever p and own both allow. The stricter
+// decision holds, with the obligations of both, so own cannot grant what p refuses. Limits of
+// p count calls of all profiles together. own must be the policy of a profile that is not
+// narrowed itself.
+func (p *Policy) Narrowed(own *Policy) *Policy {
+	out := *p
+	out.profile, out.narrower, out.everyone = own.profile, own, nil
+	if p.facts.none() && own.facts.none() {
+		out.everyone = out.newRights(Caller{Principal: call.Anonymous})
+	}
+	return &out
+}
+
+// Selects reports whether the lists of the policy let an item through. Rules are not asked.
+func (p *Policy) Selects(it Item) bool { return p.leavesOut(&it) == "" }

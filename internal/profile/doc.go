@@ -1,0 +1,14 @@
+// Package profile describes the named views of a configuration: which items a profile selects.
+//
+//	Options ──New──▶ Profile ──catalog──▶ the table of the profile
+//	                    └──Policy(common)──▶ the policy of its table
+//
+// A profile selects by upstreams, by tags, and by globs of ordinary public names: those that
+// items have without any profile, whatever the profile calls them. All that is given has to
+// hold. Tags are alternatives, and an item has those of its upstream and its own.
+//
+// A profile only narrows: its policy is the common one with the selection and the profile's
+// rules on top, so that an unlisted URI cannot evade the selection either.
+//
+// A Profile is immutable and safe for concurrent use. The package is pure.
+package profile
