@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"mcpgateway/internal/wire"
@@ -62,6 +63,12 @@ func (st *Stream) next(c *Conn, spare []byte) batch {
 	return b
 }
 
+var keepAliveComment = wire.AppendComment(nil, "keep-alive")
+
+// silence returns how long a stream may be silent this time. It differs, because the
+// comments of thousands of streams that opened together would delay calls every time.
+func silence() time.Duration { return keepAlive - rand.N(keepAlive/3) }
+
 // Run writes what is put into the stream until the stream ends, and keep-alive
 // comments while there is nothing to write. It reports whether the stream ended in
 // good order: not if ctx ended, if the client has gone or was too slow, or if another
@@ -73,7 +80,7 @@ func (c *Conn) Run(ctx context.Context, expire <-chan time.Time) bool {
 		defer c.st.Gauge.Dec()
 	}
 	c.w.Open()
-	tick := time.NewTicker(keepAlive)
+	tick := time.NewTicker(silence())
 	defer tick.Stop()
 	var spare []byte
 	for {
@@ -86,7 +93,7 @@ func (c *Conn) Run(ctx context.Context, expire <-chan time.Time) bool {
 				c.st.release(c, b.pending)
 				return false
 			}
-			tick.Reset(keepAlive)
+			tick.Reset(silence())
 			spare = b.frames
 			continue
 		case b.ended:
@@ -98,7 +105,8 @@ func (c *Conn) Run(ctx context.Context, expire <-chan time.Time) bool {
 		select {
 		case <-c.wake:
 		case <-tick.C:
-			alive = c.st.Lines || c.w.Write(Pieces{wire.AppendComment(nil, "keep-alive")})
+			alive = c.st.Lines || c.w.Write(Pieces{keepAliveComment})
+			tick.Reset(silence())
 		case <-ctx.Done():
 			alive = false
 		case <-expire:

@@ -15,7 +15,7 @@ const (
 	// MaxQueue is how many bytes a client may fall behind on one stream. A single
 	// larger message still passes if the client has kept up.
 	MaxQueue = 1 << 20
-	// keepAlive is how long a stream may be silent before a comment is sent. Proxies
+	// keepAlive is how long a stream may be silent at most before a comment is sent. Proxies
 	// commonly end idle connections after 30 or 60 seconds.
 	keepAlive = 15 * time.Second
 	// pollAgain is how long a client should wait before it resumes a stream whose

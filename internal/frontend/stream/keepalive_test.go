@@ -1,0 +1,62 @@
+package stream
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// clock notes when something is written.
+type clock struct {
+	mu     *sync.Mutex
+	begin  time.Time
+	writes *[]time.Duration
+}
+
+func (clock) Open() {}
+
+func (c clock) Write(Pieces) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*c.writes = append(*c.writes, time.Since(c.begin))
+	return true
+}
+
+// A stream is never silent for longer than 15 s, and streams that open together do not write together.
+func TestKeepAlivesAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const streams, minutes = 100, 2
+		ctx, cancel := context.WithTimeout(t.Context(), minutes*time.Minute)
+		defer cancel()
+		var mu sync.Mutex
+		all := make([][]time.Duration, streams)
+		var wg sync.WaitGroup
+		for i := range all {
+			c := New(Options{}).Connect(clock{&mu, time.Now(), &all[i]})
+			wg.Go(func() { c.Run(ctx, nil) })
+		}
+		wg.Wait()
+		seconds := make(map[time.Duration]int)
+		for i, writes := range all {
+			for n, at := range slices.Concat(writes, []time.Duration{minutes * time.Minute}) {
+				before := time.Duration(0)
+				if n > 0 {
+					before = writes[n-1]
+				}
+				if at-before > keepAlive {
+					t.Errorf("stream %d was silent for %s", i, at-before)
+				}
+				seconds[at.Truncate(time.Second)]++
+			}
+		}
+		delete(seconds, minutes*time.Minute)
+		for second, n := range seconds {
+			if n > streams*2/3 {
+				t.Errorf("%d of %d streams write within a second, after %s", n, streams, second)
+			}
+		}
+	})
+}
