@@ -11,7 +11,7 @@ import (
 // of the upstream have arguments checked. The gateway's own tools check theirs.
 func (f *forwarding) validate(context.Context) (bool, error) {
 	part, item := f.target.Part, f.target.Entry
-	if f.call.Method != wire.MethodToolsCall || item == nil || item.Input == nil || part.Own() || !part.Rules().ValidateInput {
+	if f.call.Method != wire.MethodToolsCall || item == nil || item.Input == nil || part.Own() || !part.Rules().ValidateInput && f.call.Depth == 0 {
 		return false, nil
 	}
 	arguments := wire.ValueOf(f.call.Params).Get("arguments").Raw()

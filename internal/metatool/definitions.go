@@ -1,0 +1,102 @@
+package metatool
+
+import (
+	"embed"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/wire"
+)
+
+// The names of the tools.
+const (
+	SearchTools         = "search_tools"
+	DescribeTools       = "describe_tools"
+	CallTool            = "call_tool"
+	CallReadTool        = "call_read_tool"
+	CallWriteTool       = "call_write_tool"
+	CallDestructiveTool = "call_destructive_tool"
+)
+
+// Options say which own tools a profile has.
+type Options struct {
+	// Search adds search_tools, describe_tools, and a tool that calls others.
+	Search bool
+	// Split adds three tools that call others in place of one, by the annotations of the tools
+	// that they call.
+	Split bool
+}
+
+// Source returns the source of the own tools, and false for none.
+func Source(o Options) (catalog.Source, bool) {
+	if !o.Search {
+		return catalog.Source{}, false
+	}
+	s := catalog.Source{Naming: namespace.Own(), Own: true, Revision: wire.LatestModern}
+	s.Items[call.Tool] = o.definitions()
+	return s, true
+}
+
+// caller describes a tool that calls others.
+type caller struct {
+	effect      effect
+	name, title string
+	which       string // the tools that it calls
+	annotations string
+}
+
+// callers are the tools that call others in a split profile, and anyCaller is the one of other profiles.
+var (
+	callers = []caller{
+		{reads, CallReadTool, "Call a tool that reads", "a tool that only reads", `{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":true}`},
+		{writes, CallWriteTool, "Call a tool that writes", "a tool that changes something and destroys nothing", `{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":true}`},
+		{destroys, CallDestructiveTool, "Call a tool that may destroy", "a tool that may overwrite, remove or otherwise destroy something", `{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true}`},
+	}
+	anyCaller = caller{anyEffect, CallTool, "Call a tool", "any tool", `{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true}`}
+)
+
+//go:embed definitions/*.json
+var definitions embed.FS
+
+// definition returns the definition of a tool in compact form, with its placeholders replaced.
+func definition(name string, placeholders ...string) wire.Raw {
+	text, err := definitions.ReadFile("definitions/" + name + ".json")
+	if err != nil {
+		panic(err) // it is part of the binary
+	}
+	v := jsontext.Value(strings.NewReplacer(placeholders...).Replace(string(text)))
+	if err := v.Compact(); err != nil {
+		panic(err)
+	}
+	return wire.Raw(v)
+}
+
+// definitions returns the definitions of the tools.
+func (o Options) definitions() []wire.Raw {
+	all, by := []caller{anyCaller}, CallTool
+	if o.Split {
+		all, by = callers, "the tool that its result names in call_with"
+	}
+	out := []wire.Raw{definition(SearchTools, "{CALL}", by), definition(DescribeTools)}
+	for _, c := range all {
+		raw := definition(CallTool, "{WHICH}", c.which)
+		raw = wire.SetMember(raw, "name", wire.String(c.name))
+		raw = wire.SetMember(raw, "title", wire.String(c.title))
+		out = append(out, wire.SetMember(raw, "annotations", wire.Raw(c.annotations)))
+	}
+	return out
+}
+
+// isMeta reports whether a name is that of a tool which serves the use of others: such tools are
+// neither found nor called by one another.
+func isMeta(name string) bool {
+	switch name {
+	case SearchTools, DescribeTools, CallTool, CallReadTool, CallWriteTool, CallDestructiveTool:
+		return true
+	}
+	return false
+}

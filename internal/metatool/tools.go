@@ -1,0 +1,62 @@
+package metatool
+
+import (
+	"context"
+	"fmt"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/content"
+	"mcpgateway/internal/wire"
+)
+
+// Tools answers calls of own tools. It implements router.OwnTools.
+type Tools struct {
+	memory memory
+}
+
+// New returns Tools that remember nothing yet.
+func New() *Tools { return &Tools{} }
+
+// invocation is one call of an own tool.
+type invocation struct {
+	tools  *Tools
+	call   *call.Call
+	target catalog.Target
+	view   *catalog.View
+	inner  func(context.Context, *call.Call) (call.Result, error)
+	args   wire.Value // the arguments, an object, or absent
+}
+
+// Call answers a call of an own tool. The errors are a *wire.Error or that of ctx.
+func (t *Tools) Call(ctx context.Context, c *call.Call, target catalog.Target, view *catalog.View, inner func(context.Context, *call.Call) (call.Result, error)) (call.Result, error) {
+	in := &invocation{t, c, target, view, inner, wire.ValueOf(c.Params).Get("arguments")}
+	switch target.Public {
+	case DescribeTools:
+		return in.describe(), nil
+	case CallTool:
+		return in.callTool(ctx, anyEffect)
+	}
+	for _, by := range callers {
+		if by.name == target.Public {
+			return in.callTool(ctx, by.effect)
+		}
+	}
+	return call.Result{}, wire.Errorf(wire.CodeInternal, "the gateway has no tool %q", target.Public)
+}
+
+// splits reports whether the caller's profile has several tools that call others.
+func (in *invocation) splits() bool {
+	_, ok := in.view.Resolve(call.Tool, CallReadTool)
+	return ok
+}
+
+// mistake is the result of a call that a model can correct.
+func mistake(format string, args ...any) call.Result {
+	return call.Result{Raw: wire.SetMember(textResult(fmt.Sprintf(format, args...)), "isError", wire.Raw("true"))}
+}
+
+// textResult returns a result with one block of text.
+func textResult(text string) wire.Raw {
+	return append(append(wire.Raw(`{"content":[`), content.TextBlock(text)...), ']', '}')
+}
