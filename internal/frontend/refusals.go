@@ -13,6 +13,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/wire"
 )
@@ -78,7 +79,8 @@ func (s *Server) countRefused(level zapcore.Level, what string, w http.ResponseW
 // countRefusedID counts and logs a request whose session id or event id is refused. It does
 // not log the id.
 func (s *Server) countRefusedID(what string, w http.ResponseWriter, r *http.Request, principal *call.Principal, status int, reason error) {
-	s.countRefused(zapcore.WarnLevel, what, w, r, status, reasonOf(status, 0), zap.String("principal", principal.Subject), zap.NamedError("reason", reason))
+	s.countRefused(zapcore.WarnLevel, what, w, r, status, reasonOf(status, 0),
+		zap.String("principal", principal.Subject), ratelog.Profile(principal.Profile), zap.NamedError("reason", reason))
 }
 
 // refuseUnauthenticated refuses a request whose sender could not be authenticated.

@@ -5,8 +5,11 @@ import (
 	"maps"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream/connector"
 )
 
@@ -23,7 +26,7 @@ const pinsCheckInterval = 2 * time.Second
 type controlState struct {
 	schemas        conform.Cache                  // reuses compiled schemas from one table to the next
 	loggedFindings map[string]map[uint64]bool     // digests of the findings that were logged, by upstream
-	announced      *catalog.Table                 // the table that clients were last notified about
+	announced      map[string]*catalog.Table      // the tables that clients were last notified about, by profile
 	inputs         tableInputs                    // the inputs of the last table
 	inUse          map[*connection]*upstreamEntry // the connections of the last table
 	drainingEpochs []*epoch                       // their calls may still use connections that are not in use
@@ -99,7 +102,7 @@ func (g *Gateway) wakeControl() {
 	}
 }
 
-// rebuild builds the table of what the upstreams offer now, swaps it in, and notifies
+// rebuild builds the tables of what the upstreams offer now, swaps them in, and notifies
 // clients.
 func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 	// Gather. The snapshots are of one moment: an upstream that is no longer awaited
@@ -115,15 +118,18 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 	routes := g.buildRoutes(gen, gathered, now)
 	routes.PrincipalTables = g.newPrincipalTables(requests)
 	u := update{
-		table: routes.Table, listChanged: g.takeListChanged(gathered, inUse),
+		routes: routes, listChanged: g.takeListChanged(gathered, inUse),
 		settled: g.control.waitUntil.IsZero(), starting: !g.isStarted(),
 	}
 
 	// Log before anyone can see the table.
 	everything := routes.Table.Ordinary()
-	g.logFindings(everything, u.settled)
+	g.logFindings("", everything, u.settled)
+	for profile, table := range routes.Tables() {
+		g.logFindings(profile, table, u.settled)
+	}
 	g.logPrincipalFindings(routes.PrincipalTables, requests, u.settled)
-	g.metrics.count(everything)
+	g.metrics.count(routes)
 	g.logUnmatchedGlobs(gen, everything, gathered)
 	if u.settled && u.starting {
 		g.logStarted(gen, gathered)
@@ -131,6 +137,7 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 
 	// Swap.
 	u.principals = g.swap(routes, u.listChanged, u.settled)
+	g.endProfiles(routes)
 	g.retireConnections(ctx, inUse)
 	if u.settled && u.starting {
 		close(g.started)
@@ -146,6 +153,20 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 	select {
 	case g.swapped <- struct{}{}:
 	default: // the pending signal covers this table
+	}
+}
+
+// endProfiles ends the sessions in the profiles that the configuration has no longer.
+func (g *Gateway) endProfiles(routes *router.Routes) {
+	gone := make(map[string]bool)
+	for profile := range g.control.announced {
+		if profile != "" && routes.Profiles[profile] == nil {
+			gone[profile] = true
+			g.metrics.profileItems.DeletePartialMatch(prometheus.Labels{"profile": profile})
+		}
+	}
+	if len(gone) > 0 {
+		g.front.EndProfiles(func(profile string) bool { return gone[profile] })
 	}
 }
 

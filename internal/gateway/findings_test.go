@@ -37,7 +37,7 @@ func TestFindingsOfOneUpstreamLeaveRoomForOthers(t *testing.T) {
 		return src
 	}
 	logged := func(sources ...catalog.Source) map[string]int {
-		g.logFindings(catalog.Build(catalog.Options{}, sources), true)
+		g.logFindings("", catalog.Build(catalog.Options{}, sources), true)
 		of := map[string]int{}
 		for _, l := range logs.FilterMessage("catalog").All() {
 			of[l.ContextMap()["upstream"].(string)]++
@@ -52,5 +52,14 @@ func TestFindingsOfOneUpstreamLeaveRoomForOthers(t *testing.T) {
 	}
 	if of := logged(source("honest", 1)); of["honest"] != 1 {
 		t.Errorf("one finding is logged %d times", of["honest"])
+	}
+	// Profiles have the same findings, and those of their own names.
+	logs.TakeAll()
+	for range 2 {
+		g.logFindings("coding", catalog.Build(catalog.Options{}, []catalog.Source{source("honest", 1), source("late", 1)}), true)
+	}
+	lines := logs.FilterMessage("catalog").All()
+	if len(lines) != 1 || lines[0].ContextMap()["upstream"] != "late" || lines[0].ContextMap()["profile"] != "coding" {
+		t.Errorf("of a profile are logged %v", lines)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -231,7 +232,7 @@ func (g *Gateway) assemble() error {
 	routes := *g.router.Routes()
 	routes.PrincipalTables = g.newPrincipalTables(nil)
 	g.router.Swap(&routes)
-	g.control.announced = routes.Table
+	g.control.announced = maps.Collect(routes.Tables())
 	g.subscriptions = router.NewSubscriptions(g.router)
 	frontMetrics, authMetrics := frontend.NewMetrics(), auth.NewMetrics()
 	if g.auth, err = newAuthenticator(g.cfg, authMetrics); err != nil {

@@ -13,6 +13,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/frontend"
+	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/wire"
@@ -136,7 +137,7 @@ func (g *Gateway) newWeb() (*credentials.Web, error) {
 // grantFailed logs why a browser got an error page. A browser can open the page any number
 // of times, so the line is rate-limited.
 func (g *Gateway) grantFailed(upstream string, p *call.Principal, err error) {
-	g.ratelog.Info("no grant was given", zap.String("upstream", upstream), zap.String("principal", p.Subject), zap.Error(errors.Join(err, errors.Unwrap(err))))
+	g.ratelog.Info("no grant was given", zap.String("upstream", upstream), zap.String("principal", p.Subject), ratelog.Profile(p.Profile), zap.Error(errors.Join(err, errors.Unwrap(err))))
 }
 
 // credentialsOf returns the credentials for an upstream of the current generation, nil for
@@ -174,7 +175,7 @@ func (g *Gateway) browserBase() string {
 // grantGiven notifies the client that was asked for a grant (2025-11-25,
 // client/elicitation, "Completion Notifications for URL Mode Elicitation").
 func (g *Gateway) grantGiven(upstream string, p *call.Principal, id string) {
-	g.log.Info("a grant was given", zap.String("upstream", upstream), zap.String("principal", p.Subject))
+	g.log.Info("a grant was given", zap.String("upstream", upstream), zap.String("principal", p.Subject), ratelog.Profile(p.Profile))
 	g.principals.expireGatherings()
 	params := wire.SetMember(wire.Raw(`{}`), "elicitationId", wire.String(id))
 	if client, translated, ok := g.router.ElicitationCompleted(upstream, noSession, params); ok {

@@ -1,20 +1,24 @@
 package gateway
 
 import (
+	"cmp"
 	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/router"
 )
 
 // metrics are the metrics of the control loop.
 type metrics struct {
-	items   *prometheus.GaugeVec
-	swaps   *prometheus.CounterVec
-	held    *prometheus.CounterVec
-	reloads *prometheus.CounterVec
+	items *prometheus.GaugeVec
+	// profileItems has a configured name as label, not one that clients choose.
+	profileItems *prometheus.GaugeVec
+	swaps        *prometheus.CounterVec
+	held         *prometheus.CounterVec
+	reloads      *prometheus.CounterVec
 	// reloaded is 1 if the last reload was not refused, reloadedAt the time of the last one
 	// that was not; the start counts as one.
 	reloaded, reloadedAt prometheus.Gauge
@@ -34,6 +38,9 @@ func newMetrics(version string) *metrics {
 		items: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mcp_gateway_table_items", Help: "Items in the merged catalog.",
 		}, []string{"kind"}),
+		profileItems: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "mcp_gateway_profile_items", Help: "Items in the catalog of each profile.",
+		}, []string{"profile", "kind"}),
 		swaps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_table_swaps_total", Help: "New tables, by whether clients see a difference.",
 		}, []string{"outcome"}),
@@ -62,7 +69,7 @@ func newMetrics(version string) *metrics {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.items, m.swaps, m.held, m.reloads, m.reloaded, m.reloadedAt, m.build}
+	return []prometheus.Collector{m.items, m.profileItems, m.swaps, m.held, m.reloads, m.reloaded, m.reloadedAt, m.build}
 }
 
 // inForce notes that the configuration was read and is in force, refused that it was not.
@@ -76,9 +83,14 @@ func (m *metrics) refused() {
 	m.reloaded.Set(0)
 }
 
-// count sets how many items of each kind a table has.
-func (m *metrics) count(t *catalog.Table) {
-	for kind, n := range t.Counts() {
+// count sets how many items of each kind the tables have.
+func (m *metrics) count(routes *router.Routes) {
+	for kind, n := range routes.Table.Ordinary().Counts() {
 		m.items.WithLabelValues(call.Kind(kind).String()).Set(float64(n))
+	}
+	for profile, table := range routes.Tables() {
+		for kind, n := range table.Counts() {
+			m.profileItems.WithLabelValues(cmp.Or(profile, config.DefaultProfile), call.Kind(kind).String()).Set(float64(n))
+		}
 	}
 }

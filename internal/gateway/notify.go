@@ -3,11 +3,12 @@ package gateway
 import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/router"
 )
 
-// update is what clients may have to be notified about after a new table.
+// update is what clients may have to be notified about after new tables.
 type update struct {
-	table       *catalog.Table
+	routes      *router.Routes
 	listChanged map[string]catalog.Changes // that upstreams announced, by upstream
 	principals  principalDiffs             // for principals that have or had a table of their own
 	// settled says that no connection is awaited. The changes of a reload are announced
@@ -18,41 +19,55 @@ type update struct {
 	starting bool
 }
 
-// notifyClients notifies clients of what has changed since they were last notified.
+// profileDiffs are the differences between common tables, by profile. A profile without a
+// difference has none.
+type profileDiffs map[string]*catalog.Diff
+
+// notifyClients notifies clients of what has changed in their profiles since they were last
+// notified.
 func (g *Gateway) notifyClients(u update) {
 	announced := false
 	for _, c := range u.listChanged {
 		announced = announced || c.Any()
 	}
 	due := u.settled || u.starting || announced
-	var diff *catalog.Diff
-	outcome := "same"
-	if due {
-		if diff = catalog.NewDiff(g.control.announced, u.table, u.listChanged); diff.Any().Any() {
-			outcome = "changed"
+	diffs := make(profileDiffs)
+	now := make(map[string]*catalog.Table)
+	for profile, table := range u.routes.Tables() {
+		before := g.control.announced[profile]
+		if before == nil || due { // nobody has seen a new profile before
+			now[profile] = table
 		} else {
-			diff = nil
+			now[profile] = before
+		}
+		if before == nil || !due {
+			continue
+		}
+		if diff := catalog.NewDiff(before, table, u.listChanged); diff.Any().Any() {
+			diffs[profile] = diff
 		}
 	}
 	if u.starting {
 		g.notifyEarlyClients(u.listChanged)
 	} else {
-		g.notifyListChanges(diff, u.principals)
+		g.notifyListChanges(diffs, u.principals)
 	}
-	if due {
-		g.control.announced = u.table
+	g.control.announced = now
+	outcome := "same"
+	if len(diffs) > 0 {
+		outcome = "changed"
 	}
 	g.metrics.swaps.WithLabelValues(outcome).Inc()
 }
 
-// notifyListChanges notifies clients of changed lists. shared is the difference for
-// principals without a table of their own, nil for none.
-func (g *Gateway) notifyListChanges(shared *catalog.Diff, principals principalDiffs) {
-	if shared == nil && len(principals) == 0 {
+// notifyListChanges notifies clients of changed lists. shared are the differences for
+// principals without a table of their own.
+func (g *Gateway) notifyListChanges(shared profileDiffs, principals principalDiffs) {
+	if len(shared) == 0 && len(principals) == 0 {
 		return
 	}
 	g.front.ListChangedFor(func(p *call.Principal, client *call.Client) (tools, prompts, resources bool) {
-		diff := shared
+		diff := shared[p.Profile]
 		if len(principals) > 0 {
 			if d, ok := principals[p.Key()]; ok {
 				if d == nil {

@@ -197,7 +197,7 @@ func (g *Gateway) rebuildPrincipals() {
 func (g *Gateway) swap(routes *router.Routes, listChanged map[string]catalog.Changes, settled bool) principalDiffs {
 	g.principals.swapping.Lock()
 	defer g.principals.swapping.Unlock()
-	diffs := g.diffPrincipals(routes.Table, listChanged, settled)
+	diffs := g.diffPrincipals(routes, listChanged, settled)
 	g.router.Swap(routes)
 	return diffs
 }
@@ -208,7 +208,9 @@ func (g *Gateway) logPrincipalFindings(tables router.PrincipalTables, requests r
 	t, _ := tables.(*principalTables)
 	for key := range requests {
 		if t != nil && t.tables[key] != nil {
-			g.logFindings(t.tables[key].get().Ordinary(), settled)
+			table := t.tables[key].get()
+			g.logFindings("", table.Ordinary(), settled)
+			g.logFindings(call.ProfileOf(key), table, settled)
 		}
 	}
 }
@@ -302,10 +304,10 @@ func equalParts(a, b map[*connection]connector.Snapshot) bool {
 	return true
 }
 
-// diffPrincipals returns the changes for principals, and marks them as announced.
-// listChanged are the changes that upstreams announced for all. settled has the meaning of
-// update.settled.
-func (g *Gateway) diffPrincipals(table *catalog.Table, listChanged map[string]catalog.Changes, settled bool) principalDiffs {
+// diffPrincipals returns the changes for principals in their profiles, and marks them as
+// announced. routes are the new routes. listChanged are the changes that upstreams announced
+// for all. settled has the meaning of update.settled.
+func (g *Gateway) diffPrincipals(routes *router.Routes, listChanged map[string]catalog.Changes, settled bool) principalDiffs {
 	diffs := make(principalDiffs)
 	for key, p := range g.principals.retained() {
 		changes, announced := principalChanges(p, listChanged)
@@ -318,15 +320,14 @@ func (g *Gateway) diffPrincipals(table *catalog.Table, listChanged map[string]ca
 		if after == nil {
 			g.principals.setRetained(p, false)
 		}
-		from, to := g.control.announced, table // the shared tables, for a principal without its own
-		if before != nil {
-			from = nil
-		}
-		if p.missed = false; !p.shown.Load() {
+		// The shared tables are for a principal without its own.
+		profile := call.ProfileOf(key)
+		from, to := g.control.announced[profile], routes.TableIn(profile)
+		if p.missed = false; !p.shown.Load() || before == nil && from == nil {
 			continue // the principal has seen no list yet
 		}
 		diffs[key] = sync.OnceValue(func() *catalog.Diff {
-			if from == nil {
+			if before != nil {
 				from = before.get()
 			}
 			if after != nil {

@@ -17,10 +17,10 @@ const maxLoggedFindings = 4096
 // are kept in their place.
 var findingSeed = maphash.MakeSeed()
 
-// logFindings counts and logs each violation, clash and unusable item once. Clashes are
-// left out until the table is settled or the upstreams have started: names are reserved
+// logFindings counts and logs each violation, clash and unusable item of a profile once,
+// however many profiles have it. Clashes are left out until the table is settled or the upstreams have started: names are reserved
 // for upstreams that have not listed anything yet, and such a clash may vanish.
-func (g *Gateway) logFindings(t *catalog.Table, settled bool) {
+func (g *Gateway) logFindings(profile string, t *catalog.Table, settled bool) {
 	for _, f := range t.Findings() {
 		logged, digest := g.control.loggedFindings[f.Upstream], maphash.Comparable(findingSeed, f)
 		if logged[digest] || len(logged) >= maxLoggedFindings || f.Issue == catalog.Clash && !settled && !g.isStarted() {
@@ -34,7 +34,7 @@ func (g *Gateway) logFindings(t *catalog.Table, settled bool) {
 		if f.Issue == catalog.Held {
 			g.metrics.held.WithLabelValues(f.Upstream).Inc()
 		}
-		g.router.ReportFinding(f)
+		g.router.ReportFinding(profile, f)
 	}
 }
 

@@ -1,6 +1,7 @@
 package latest
 
 import (
+	"slices"
 	"sync"
 
 	"mcpgateway/internal/call"
@@ -10,23 +11,38 @@ import (
 // maxPrincipals bounds each of the two generations of records.
 const maxPrincipals = 16384
 
-// Principals holds the latest credentials of the principals that were active last. The zero
-// Principals is empty. Its methods may be called by many goroutines at once.
+// Principals holds the latest credentials of the principals that were active last. The
+// credentials of a principal are the same in all profiles. The zero Principals is empty. Its
+// methods may be called by many goroutines at once.
 type Principals struct {
 	mu sync.RWMutex
 	// A record is in young if it was used since the generations changed last. When young
 	// is full it becomes old, and the records that were in old are forgotten.
-	young, old map[identity]*call.Principal
+	young, old map[identity]record
 }
 
-// identity is what call.Principal.Identity is made of, without an allocation: the credentials
-// of a principal are the same in all profiles.
+// identity is what call.Principal.Identity is made of, without an allocation.
 type identity struct{ method, issuer, subject string }
 
 func identityOf(p *call.Principal) identity { return identity{p.AuthMethod, p.Issuer, p.Subject} }
 
+// record is a principal with its latest credentials: first as it was recorded, then in other
+// profiles. It is not changed, only replaced.
+type record []*call.Principal
+
+// in returns the principal in a profile, nil if the record does not have it yet.
+func (r record) in(profile string) *call.Principal {
+	for _, p := range r {
+		if p.Profile == profile {
+			return p
+		}
+	}
+	return nil
+}
+
 // Record notes the principal of a request that was authenticated just now. A token that
-// was issued before the recorded one changes nothing.
+// was issued before the recorded one changes nothing. Record costs least if requests with the
+// same credentials are recorded with the same pointer, whatever their profile is.
 func (r *Principals) Record(p *call.Principal) {
 	if isFixed(p) {
 		return
@@ -35,13 +51,13 @@ func (r *Principals) Record(p *call.Principal) {
 	r.mu.RLock()
 	known := r.young[id]
 	r.mu.RUnlock()
-	if known == p {
+	if slices.Contains(known, p) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known = r.find(id); known == nil || issued(p) >= issued(known) {
-		r.put(id, p)
+	if known = r.find(id); known == nil || issued(p) >= issued(known[0]) {
+		r.put(id, record{p})
 	}
 }
 
@@ -53,33 +69,39 @@ func (r *Principals) Latest(p *call.Principal) *call.Principal {
 	}
 	id := identityOf(p)
 	r.mu.RLock()
-	known := r.young[id]
+	latest := r.young[id].in(p.Profile)
 	r.mu.RUnlock()
-	if known == nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if known = r.find(id); known == nil {
-			return p
-		}
-		r.put(id, known)
+	if latest != nil {
+		return latest
 	}
-	return known.In(p.Profile)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.find(id)
+	if known == nil {
+		return p
+	}
+	if latest = known.in(p.Profile); latest == nil {
+		latest = known[0].In(p.Profile)
+		known = append(slices.Clip(known), latest)
+	}
+	r.put(id, known)
+	return latest
 }
 
 // find returns the record of a principal. The caller holds mu.
-func (r *Principals) find(id identity) *call.Principal {
-	if p := r.young[id]; p != nil {
-		return p
+func (r *Principals) find(id identity) record {
+	if known := r.young[id]; known != nil {
+		return known
 	}
 	return r.old[id]
 }
 
 // put makes a record one that was used last. The caller holds mu.
-func (r *Principals) put(id identity, p *call.Principal) {
+func (r *Principals) put(id identity, known record) {
 	if r.young == nil || len(r.young) >= maxPrincipals && r.young[id] == nil {
-		r.young, r.old = make(map[identity]*call.Principal), r.young
+		r.young, r.old = make(map[identity]record), r.young
 	}
-	r.young[id] = p
+	r.young[id] = known
 }
 
 // isFixed reports whether a principal has the same rights in every request.

@@ -25,6 +25,15 @@ type Logger struct {
 	limiters map[line]*limiter // the source code bounds how many messages there are
 }
 
+// Profile returns the field with the profile that a line is about. The default profile, "",
+// has none.
+func Profile(name string) zap.Field {
+	if name == "" {
+		return zap.Skip()
+	}
+	return zap.String("profile", name)
+}
+
 type line struct {
 	level   zapcore.Level
 	message string

@@ -85,6 +85,9 @@ func newAuditLine(event string, c *call.Call) *auditLine {
 	}
 	l.text("proof", c.Principal.AuthMethod, maxAuditName)
 	l.b = append(l.b, '}')
+	if c.Principal.Profile != "" {
+		l.text("profile", c.Principal.Profile, maxAuditName)
+	}
 	if c.Remote != "" {
 		l.text("remote", strings.TrimSuffix(c.Remote, ":0"), maxAuditName)
 	}

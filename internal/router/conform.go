@@ -8,6 +8,7 @@ import (
 
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/sanitize"
 	"mcpgateway/internal/wire"
 )
@@ -68,7 +69,7 @@ func (r *Router) nonconforming(upstream, method, item string, findings []conform
 
 // ReportFinding counts and logs a finding of a table, the first time that a table has it. Only
 // the control loop calls it.
-func (r *Router) ReportFinding(f catalog.Finding) {
+func (r *Router) ReportFinding(profile string, f catalog.Finding) {
 	switch f.Issue {
 	case catalog.Quarantined, catalog.Duplicate, catalog.Nonconforming:
 		r.metrics.violations.WithLabelValues(f.Upstream, f.Against.String()).Inc()
@@ -76,7 +77,7 @@ func (r *Router) ReportFinding(f catalog.Finding) {
 		r.metrics.countSanitized(f.Upstream, f.Removed)
 	}
 	r.log.Warn("catalog", zap.Stringer("issue", f.Issue), zap.Stringer("kind", f.Kind), zap.String("upstream", f.Upstream),
-		zap.String("native", clip(f.Native)), zap.String("public", f.Public), zap.String("reason", f.Reason))
+		zap.String("native", clip(f.Native)), zap.String("public", f.Public), zap.String("reason", f.Reason), ratelog.Profile(profile))
 }
 
 // countSanitized counts what was removed from texts.

@@ -223,7 +223,7 @@ func TestFound(t *testing.T) {
 		`{"name":"odd","inputSchema":{"type":"object"},"title":"\u200b","readOnlyHint":true}`)
 	h.logTo(zap.New(core))
 	for _, f := range h.Routes().Table.Findings() {
-		h.ReportFinding(f)
+		h.ReportFinding("", f)
 	}
 	if diff := cmp.Diff([]string{"duplicate_item 1", "misplaced_member 1", "missing_member 1"}, counts(t, h.metrics.violations)); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)

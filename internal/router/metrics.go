@@ -14,6 +14,7 @@ import (
 	"mcpgateway/internal/downlevel"
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
 
@@ -196,7 +197,7 @@ func (l *logFields) decision(it *auditedItem, d *policy.Decision) {
 }
 
 // maxFields is the number of fields of the log line of a call.
-const maxFields = 9
+const maxFields = 10
 
 // milliseconds is a duration as the log and the audit have it.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -218,6 +219,9 @@ func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, r
 		zap.String("principal", c.Principal.Subject),
 		zap.String("method", method),
 	)
+	if c.Principal.Profile != "" {
+		fields = append(fields, zap.String("profile", c.Principal.Profile))
+	}
 	if log.upstream != "" {
 		fields = append(fields, zap.String("upstream", log.upstream))
 	}
@@ -240,7 +244,7 @@ func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, r
 // observeOwn logs a call of one of the gateway's own items. The calls that it made are counted.
 func (r *Router) observeOwn(c *call.Call, log *logFields, duration time.Duration, err error) {
 	r.log.Debug("call of an own tool", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject),
-		zap.String("item", log.item), zap.String("outcome", outcomeOf(err)), zap.Float64("duration_ms", milliseconds(duration)))
+		ratelog.Profile(c.Principal.Profile), zap.String("item", log.item), zap.String("outcome", outcomeOf(err)), zap.Float64("duration_ms", milliseconds(duration)))
 }
 
 // fieldRoom holds memory for the fields of log lines: no core of the logger keeps them.

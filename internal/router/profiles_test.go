@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
@@ -95,5 +96,48 @@ func TestLimitsCountForAllProfiles(t *testing.T) {
 	two := limitKey(l.Per, &call.Call{Principal: ann.In("coding")}, target)
 	if one != two || one == limitKey(l.Per, &call.Call{Principal: &call.Principal{Subject: "bob", AuthMethod: "api-key"}}, target) {
 		t.Errorf("keys %q and %q", one, two)
+	}
+}
+
+// The log and the audit say in which profile a call was made. For the default profile they
+// are what they were without profiles.
+func TestLogAndAuditNameTheProfile(t *testing.T) {
+	to := &fakeAuditor{}
+	core, logs := observer.New(zap.DebugLevel)
+	h := auditedRouter(t, answers(`{"content":[]}`), filesSource(t), &Audit{To: to}, byRules...)
+	h.logTo(zap.New(core))
+	routes := *h.Routes()
+	routes.Profiles = map[string]*catalog.Table{"coding": routes.Table}
+	h.Swap(&routes)
+	said := func(profile string) (audit []string, log map[string]any) {
+		for _, request := range [][2]string{
+			{wire.MethodToolsCall, `{"name":"files__read"}`}, {wire.MethodToolsCall, `{"name":"files__read","requestState":"x"}`},
+			{wire.MethodTasksGet, `{"taskId":"x"}`},
+		} {
+			c := newCall(request[0], request[1], &recorder{})
+			c.Principal = call.Anonymous.In(profile)
+			_, _ = h.Handle(t.Context(), c) // the lines have the outcome
+		}
+		for _, l := range logs.TakeAll() {
+			if got, _ := l.ContextMap()["profile"].(string); got != profile {
+				t.Errorf("in profile %q: %q has the profile %q", profile, l.Message, got)
+			}
+			log = l.ContextMap()
+		}
+		return to.take(t), log
+	}
+	plain, log := said("")
+	if _, ok := log["profile"]; ok || len(plain) < 3 || strings.Contains(strings.Join(plain, ""), "profile") {
+		t.Errorf("the lines name the default profile: %v, %s", log, plain)
+	}
+	inProfile, log := said("coding")
+	if log["profile"] != "coding" {
+		t.Errorf("the line of the log is %v", log)
+	}
+	for i, line := range inProfile {
+		want := strings.Replace(plain[i], `"proof":"none"}`, `"proof":"none"},"profile":"coding"`, 1)
+		if line != want {
+			t.Errorf("the audit has %s, want %s", line, want)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
 
@@ -45,5 +46,6 @@ func (f *forwarding) resume(context.Context) (bool, error) {
 // refuseState logs why a state is refused.
 func (f *forwarding) refuseState(reason error) {
 	f.router.ratelog.Warn("request state refused", zap.String("request", f.call.ID), zap.String("principal", f.call.Principal.Subject),
+		ratelog.Profile(f.call.Principal.Profile),
 		zap.String("upstream", f.upstreamName()), zap.String("method", f.call.Method), zap.NamedError("reason", reason))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,11 +79,11 @@ func (r *Routes) TableFor(who *call.Principal) *catalog.Table {
 			return t
 		}
 	}
-	return r.tableOf(who.Profile)
+	return r.TableIn(who.Profile)
 }
 
-// tableOf returns the common table of a profile, for principals without a table of their own.
-func (r *Routes) tableOf(profile string) *catalog.Table {
+// TableIn returns the common table of a profile.
+func (r *Routes) TableIn(profile string) *catalog.Table {
 	if profile == "" {
 		return r.Table
 	}
@@ -90,6 +91,20 @@ func (r *Routes) tableOf(profile string) *catalog.Table {
 		return t
 	}
 	return noTable()
+}
+
+// Tables iterates over the common tables of all profiles: first the default one, "".
+func (r *Routes) Tables() iter.Seq2[string, *catalog.Table] {
+	return func(yield func(string, *catalog.Table) bool) {
+		if !yield("", r.Table) {
+			return
+		}
+		for profile, t := range r.Profiles {
+			if !yield(profile, t) {
+				return
+			}
+		}
+	}
 }
 
 // noTable returns a table without anything.

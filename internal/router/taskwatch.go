@@ -10,6 +10,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
 
@@ -49,7 +50,7 @@ func (r *Router) WatchTask(ctx context.Context, c *call.Call, id string, deliver
 	}
 	w := &taskWatch{get: get, task: *f.task, deliver: deliver, share: fairshare.ShareOf(c.ShareKey), begun: time.Now()}
 	if err := r.polls.budget.Acquire(w.share, 1); err != nil {
-		r.ratelog.Warn("a task is not watched", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject), zap.NamedError("reason", err))
+		r.ratelog.Warn("a task is not watched", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject), ratelog.Profile(c.Principal.Profile), zap.NamedError("reason", err))
 		return false
 	}
 	w.stop = context.AfterFunc(ctx, func() { r.endWatch(w) })

@@ -9,6 +9,7 @@ import (
 
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
 
@@ -74,7 +75,7 @@ func (t *Table) Resume(r Request, state string) (call.Result, error) {
 // refuse logs the reason, which the client must not learn, and returns the error for
 // the client.
 func (t *Table) refuse(c *call.Call, reason error, err *wire.Error) (call.Result, error) {
-	t.options.Logger.Warn("request state refused", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject),
+	t.options.Logger.Warn("request state refused", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject), ratelog.Profile(c.Principal.Profile),
 		zap.String("method", c.Method), zap.NamedError("reason", reason))
 	return call.Result{}, err
 }
