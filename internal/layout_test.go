@@ -60,6 +60,8 @@ var mayImport = map[string]struct {
 	"hostconfig":  {nil, "the file of a host is edited without regard to who asks"},
 	"landing":     {[]string{"hostconfig"}, "the page shows what belongs into the files of hosts, and nothing of the gateway but its URL"},
 	"origin":      {nil, "the sender of a request is judged by its headers and address alone"},
+	"results":     {[]string{"wire", "content"}, "a document is kept and read without regard to who asks: the router and metatool know calls"},
+	"imagescale":  {nil, "an image is scaled by its bytes alone"},
 	"fairshare":   {nil, "a budget does not depend on what it counts"},
 	"latest":      {[]string{"wire", "call"}, "the latest credentials of a principal depend neither on how they were proved nor on what they are for"},
 	"requestid":   {nil, "an id is made and checked without regard to the request"},
@@ -101,7 +103,7 @@ var leaves = []string{"glob", "plaintext"}
 
 // pure packages have no input and output: they can be tested and reasoned about
 // without a network, a clock or a log.
-var pure = []string{"wire", "gzipped", "call", "canonical", "glob", "plaintext", "namespace", "policy", "profile", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "bridge", "consent", "search"}
+var pure = []string{"wire", "gzipped", "call", "canonical", "glob", "plaintext", "namespace", "policy", "profile", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "bridge", "consent", "search", "imagescale"}
 
 var notInPure = []string{"net/http", "net", "os", "os/exec", "log", "log/slog", "go.uber.org/zap", "github.com/prometheus/client_golang/prometheus"}
 

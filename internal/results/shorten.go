@@ -1,0 +1,295 @@
+package results
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"mcpgateway/internal/content"
+	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/wire"
+)
+
+// Shortened is the result of a tool that is too long.
+type Shortened struct {
+	// Document has the texts of the result.
+	Document *Document
+
+	result     wire.Value
+	max        int
+	structured bool    // structuredContent is removed
+	blocks     []block // of content
+}
+
+// block is a content block of a result.
+type block struct {
+	wire.Value
+	text wire.Value // what counts: a string, absent for a block that stays as it is
+	blob bool       // the text is Base64
+	part int        // the index of its part
+}
+
+// Shorten returns how to shorten the result of a tool, nil if its texts have at most max bytes
+// together. The texts are those of text blocks and of embedded resources, blobs of embedded
+// resources and, unless keepStructured is set, structuredContent, which does not count if a text
+// block has the same JSON. Images, audio and links stay and do not count.
+func Shorten(result wire.Value, max int, keepStructured bool) *Shortened {
+	if len(result.Raw()) <= max {
+		return nil // no text is longer than its JSON
+	}
+	s := &Shortened{result: result, max: max}
+	var structured wire.Value
+	total := 0
+	for m := range result.Members() {
+		switch {
+		case m.Is("content"):
+			for el := range m.Value.Elements() {
+				b := blockOf(el)
+				if b.text.Exists() {
+					total += content.TextSize(b.text)
+				}
+				s.blocks = append(s.blocks, b)
+			}
+		case m.Is("structuredContent") && !keepStructured:
+			structured = m.Value
+		}
+	}
+	if total+len(structured.Raw()) <= max {
+		return nil
+	}
+	s.Document = s.build()
+	switch own := structured.Exists() && !s.Document.has(structured.Raw()); {
+	case !own && total <= max:
+		return nil // clients show one of the two
+	case !own:
+		s.structured = structured.Exists()
+	case len(structured.Raw()) <= max/2 && total > max/2:
+		s.max -= len(structured.Raw()) // it is short beside the texts, and stays
+	default:
+		s.structured = true
+		s.Document.add(Part{Kind: kindStructured, MIMEType: "application/json"}, structured)
+	}
+	return s
+}
+
+// blockOf returns a content block. Of several members with one name the first counts.
+func blockOf(v wire.Value) block {
+	b := block{Value: v, part: -1}
+	switch kind := v.Get("type"); {
+	case kind.IsString("text"):
+		b.text = v.Get("text")
+	case kind.IsString("resource"):
+		if b.text = v.Get("resource", "text"); b.text.Kind() != '"' {
+			b.text, b.blob = v.Get("resource", "blob"), true
+		}
+	}
+	if b.text.Kind() != '"' {
+		b.text = wire.Value{}
+	}
+	return b
+}
+
+// build makes the document of the blocks.
+func (s *Shortened) build() *Document {
+	size, parts := 0, 0
+	for i := range s.blocks {
+		if b := &s.blocks[i]; b.text.Exists() {
+			parts++
+			if !b.blob {
+				size += content.TextSize(b.text) + 1
+			}
+		}
+	}
+	d := &Document{Text: make([]byte, 0, size), Parts: make([]Part, 0, parts)}
+	for i := range s.blocks {
+		b := &s.blocks[i]
+		if !b.text.Exists() {
+			continue
+		}
+		b.part = len(d.Parts)
+		p := Part{Kind: kindText}
+		if b.Get("type").IsString("resource") {
+			r := b.Get("resource")
+			p = Part{Kind: kindResource, URI: plaintext.Clip(r.Get("uri").Str(), maxURI), MIMEType: plaintext.Clip(r.Get("mimeType").Str(), maxMIMEType)}
+		}
+		if b.blob {
+			d.addBlob(p, b.text)
+		} else {
+			d.add(p, b.text)
+		}
+	}
+	return d
+}
+
+// has reports whether a part has the same JSON as structuredContent, with its members in the
+// same order, as servers write both.
+func (d *Document) has(structured wire.Raw) bool {
+	for i := range d.Parts {
+		if p := &d.Parts[i]; p.Kind == kindText && p.JSON && sameJSON(d.text(p), structured) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameJSON reports whether two JSON texts have the same tokens.
+func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	lenient := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+	da, db := jsontext.NewDecoder(bytes.NewReader(a), lenient...), jsontext.NewDecoder(bytes.NewReader(b), lenient...)
+	for {
+		ta, errA := da.ReadToken()
+		tb, errB := db.ReadToken()
+		switch {
+		case errA == io.EOF && errB == io.EOF:
+			return true
+		case errA != nil || errB != nil || ta.Kind() != tb.Kind() || ta.String() != tb.String():
+			return false
+		}
+	}
+}
+
+// Link says under which URI a client finds a document.
+type Link struct {
+	URI string
+	// Tool is the public name of the tool that the result is of.
+	Tool string
+	// TTL is for how long the document is kept.
+	TTL time.Duration
+}
+
+// Result returns the result with the beginning of its texts, a text block with the outline and
+// how to read on, and a link to the document. Other members and blocks stay as they are.
+func (s *Shortened) Result(l Link) wire.Raw {
+	outline := s.Document.outline(min(max(s.max/4, 256), 4096))
+	budget := max(s.max-len(outline)-noteSize, s.max/2)
+	out := append(make(wire.Raw, 0, s.max+s.max/4+2048), '{')
+	written := false
+	for m := range s.result.Members() {
+		switch {
+		case m.Is("structuredContent") && s.structured, m.Is("content") && written:
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(out, m.Key.Raw()...), ':')
+		if m.Is("content") {
+			written = true
+			out = s.appendContent(out, l, outline, budget)
+		} else {
+			out = append(out, m.Value.Raw()...)
+		}
+	}
+	if !written {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = s.appendContent(append(out, `"content":`...), l, outline, budget)
+	}
+	return append(out, '}')
+}
+
+// noteSize is more than what the gateway says about the rest of a result takes, without the outline.
+const noteSize = 1200
+
+// appendContent appends the content of the shorter result.
+func (s *Shortened) appendContent(out wire.Raw, l Link, outline string, budget int) wire.Raw {
+	out = append(out, '[')
+	shown, cut := 0, false
+	beginningOf := func(p *Part) {
+		text := s.Document.text(p)
+		text = text[:beginning(text, budget-shown)]
+		shown, cut = shown+len(text), true
+		if len(text) > 0 {
+			out = append(append(out, content.TextBlock(string(text))...), ',')
+		}
+	}
+	for i := range s.blocks {
+		b := &s.blocks[i]
+		switch {
+		case b.part < 0:
+		case cut:
+			continue
+		case content.TextSize(b.text) <= budget-shown:
+			shown += content.TextSize(b.text)
+		case b.blob:
+			continue
+		default:
+			beginningOf(&s.Document.Parts[b.part])
+			continue
+		}
+		out = append(append(out, b.Raw()...), ',')
+	}
+	if last := &s.Document.Parts[len(s.Document.Parts)-1]; last.Kind == kindStructured && !cut {
+		beginningOf(last)
+	}
+	out = append(append(out, content.TextBlock(s.note(l, outline, shown))...), ',')
+	return append(s.appendLink(out, l), ']')
+}
+
+// note is the text about the rest of the result.
+func (s *Shortened) note(l Link, outline string, shown int) string {
+	d := s.Document
+	var b strings.Builder
+	fmt.Fprintf(&b, "[The gateway shortened this result: it has %d bytes in %d %s; above are the first %d bytes.", d.bytes(), countLines(d.Text), plural(countLines(d.Text), "line"), shown)
+	fmt.Fprintf(&b, " All of it is kept for %s as %s.\n", duration(l.TTL), l.URI)
+	if outline != "" {
+		b.WriteString("Outline:\n")
+		b.WriteString(outline)
+	}
+	b.WriteString(s.advice(l))
+	b.WriteString("]")
+	return b.String()
+}
+
+// advice says how to read on.
+func (s *Shortened) advice(l Link) string {
+	pointer := ""
+	switch d := s.Document; {
+	case len(d.Parts) > 1:
+		pointer = `"part": 1, with it "pointer": "/…" (JSON Pointer), `
+	case d.Parts[0].JSON:
+		pointer = `"pointer": "/…" (JSON Pointer), `
+	}
+	return fmt.Sprintf(`Read on where you need to: call %s with {"uri": "%s"} and %s"lines": "1-200", "grep": "regexp" (with "context": 2) or "range": "0-4095" (bytes), or read that resource with these as its query, such as %s?lines=1-200.`,
+		ReadTool, l.URI, pointer, l.URI)
+}
+
+// ReadTool is the name of the tool that reads documents.
+const ReadTool = "read_result"
+
+// appendLink appends the link to the document.
+func (s *Shortened) appendLink(out wire.Raw, l Link) wire.Raw {
+	d := s.Document
+	out = append(out, `{"type":"resource_link","uri":`...)
+	out = wire.AppendString(out, l.URI)
+	out = append(out, `,"name":`...)
+	out = wire.AppendString(out, "result of "+plaintext.Clip(l.Tool, 128))
+	out = append(out, `,"description":`...)
+	out = wire.AppendString(out, "The whole result, kept for "+duration(l.TTL)+". Add a query to read a part: ?lines=1-200, ?range=0-4095 (bytes), ?grep=regexp&context=2, or for JSON ?pointer=/items/3.")
+	out = append(out, `,"mimeType":`...)
+	out = wire.AppendString(out, d.mimeType())
+	out = append(out, `,"size":`...)
+	out = strconv.AppendInt(out, int64(d.bytes()), 10)
+	return append(out, '}')
+}
+
+// duration returns a time without units that are zero.
+func duration(t time.Duration) string {
+	text := t.Round(time.Second).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

@@ -1,0 +1,275 @@
+package results
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Owner is the principal who may read a document.
+type Owner struct {
+	// Key identifies the principal and the profile through which they call.
+	Key string
+	// Profile is the name of the profile.
+	Profile string
+}
+
+// Store keeps documents for their owners. Its methods may be called by many goroutines at once.
+type Store interface {
+	// Put keeps a document and returns its id, which nobody can guess. An equal document of the
+	// same owner keeps the id that it has. The error is ErrTooLarge or that of the store.
+	Put(ctx context.Context, owner Owner, d *Document) (id string, err error)
+	// Get returns a document. The error is ErrUnknown for an id that does not exist, has
+	// expired or belongs to another owner: these cannot be told apart. Or it is that of the
+	// store.
+	Get(ctx context.Context, owner Owner, id string) (*Document, error)
+}
+
+// Errors of a [Store].
+var (
+	ErrTooLarge = errors.New("the result is larger than what one principal may keep")
+	ErrUnknown  = errors.New("there is no such result")
+)
+
+// Limits bound what a [Memory] keeps.
+type Limits struct {
+	TTL      time.Duration // how long a document is kept
+	Total    int64         // bytes for all owners
+	PerOwner int64         // bytes for one
+}
+
+// Memory is a Store in the memory of this process. If there is no room, the oldest documents go:
+// those of the owner who keeps one if that owner holds more than what is free, else the oldest
+// of all. Close ends it.
+type Memory struct {
+	metrics *Metrics
+	seed    maphash.Seed
+
+	mu     sync.Mutex
+	limits Limits
+	owners map[string]*holdings // by key
+	all    list.List            // of *kept, the oldest first
+	total  int64
+	timer  *time.Timer // runs when the oldest expires; nil if nothing is kept
+}
+
+// holdings are the documents of one owner.
+type holdings struct {
+	docs   map[string]*kept // by id
+	byHash map[uint64]*kept // the newest of those with a hash
+	all    list.List        // of *kept, the oldest first
+	total  int64
+}
+
+// kept is a kept document.
+type kept struct {
+	*Document
+	id      string
+	owner   Owner
+	hash    uint64
+	size    int64
+	expires time.Time
+	inAll   *list.Element
+	inOwner *list.Element
+}
+
+// NewMemory returns an empty Memory. metrics may be nil.
+func NewMemory(limits Limits, metrics *Metrics) *Memory {
+	if metrics == nil {
+		metrics = NewMetrics()
+	}
+	return &Memory{limits: limits, metrics: metrics, seed: maphash.MakeSeed(), owners: map[string]*holdings{}}
+}
+
+// Put implements Store.
+func (m *Memory) Put(_ context.Context, owner Owner, d *Document) (string, error) {
+	k := &kept{Document: d, owner: owner, hash: maphash.Bytes(m.seed, d.Text), size: d.Size()}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k.expires = time.Now().Add(m.limits.TTL)
+	if same := m.same(k); same != nil {
+		// It is the newest again, so that the ends of both lists stay sorted by expiry.
+		same.expires = k.expires
+		m.all.MoveToBack(same.inAll)
+		m.owners[owner.Key].all.MoveToBack(same.inOwner)
+		return same.id, nil
+	}
+	if k.size > min(m.limits.PerOwner, m.limits.Total) {
+		return "", ErrTooLarge
+	}
+	m.makeRoom(owner.Key, k.size)
+	h := m.owners[owner.Key]
+	if h == nil {
+		h = &holdings{docs: map[string]*kept{}, byHash: map[uint64]*kept{}}
+		m.owners[owner.Key] = h
+	}
+	k.id = newID()
+	h.docs[k.id], h.byHash[k.hash] = k, k
+	k.inAll, k.inOwner = m.all.PushBack(k), h.all.PushBack(k)
+	h.total += k.size
+	m.total += k.size
+	m.changed()
+	return k.id, nil
+}
+
+// same returns an equal document that the owner keeps, nil for none.
+func (m *Memory) same(k *kept) *kept {
+	h := m.owners[k.owner.Key]
+	if h == nil {
+		return nil
+	}
+	if other := h.byHash[k.hash]; other != nil && other.equals(k.Document) {
+		return other
+	}
+	return nil
+}
+
+// equals reports whether two documents are the same.
+func (d *Document) equals(other *Document) bool {
+	return bytes.Equal(d.Text, other.Text) && slices.EqualFunc(d.Parts, other.Parts, func(a, b Part) bool {
+		return a.Kind == b.Kind && a.URI == b.URI && a.MIMEType == b.MIMEType && a.Start == b.Start && a.End == b.End && bytes.Equal(a.Blob, b.Blob)
+	})
+}
+
+// makeRoom removes documents until there is room for n bytes of an owner.
+func (m *Memory) makeRoom(owner string, n int64) {
+	for h := m.owners[owner]; h != nil && h.total > 0 && h.total+n > m.limits.PerOwner; {
+		m.evict(h.all.Front())
+	}
+	for m.total > 0 && m.total+n > m.limits.Total {
+		if h := m.owners[owner]; h != nil && h.total > m.limits.Total-m.total {
+			m.evict(h.all.Front())
+		} else {
+			m.evict(m.all.Front())
+		}
+	}
+}
+
+func (m *Memory) evict(e *list.Element) {
+	m.remove(e.Value.(*kept))
+	m.metrics.evicted.Inc()
+}
+
+// remove removes a document.
+func (m *Memory) remove(k *kept) {
+	h := m.owners[k.owner.Key]
+	delete(h.docs, k.id)
+	if h.byHash[k.hash] == k {
+		delete(h.byHash, k.hash)
+	}
+	m.all.Remove(k.inAll)
+	h.all.Remove(k.inOwner)
+	h.total -= k.size
+	m.total -= k.size
+	if len(h.docs) == 0 {
+		delete(m.owners, k.owner.Key)
+	}
+}
+
+// Get implements Store.
+func (m *Memory) Get(_ context.Context, owner Owner, id string) (*Document, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.owners[owner.Key]
+	if h == nil {
+		return nil, ErrUnknown
+	}
+	k := h.docs[id]
+	if k == nil || !time.Now().Before(k.expires) {
+		return nil, ErrUnknown
+	}
+	return k.Document, nil
+}
+
+// SetLimits changes the limits. Documents that are kept expire when they would have, or earlier
+// if the time to live is shorter now.
+func (m *Memory) SetLimits(l Limits) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l == m.limits {
+		return
+	}
+	if l.TTL < m.limits.TTL {
+		sooner := l.TTL - m.limits.TTL
+		for e := m.all.Front(); e != nil; e = e.Next() {
+			k := e.Value.(*kept)
+			k.expires = k.expires.Add(sooner)
+		}
+	}
+	m.limits = l
+	m.expire()
+	for _, h := range m.owners {
+		for h.total > l.PerOwner {
+			m.evict(h.all.Front())
+		}
+	}
+	m.makeRoom("", 0)
+	if m.timer != nil {
+		m.timer.Stop()
+		m.timer = nil // the first may expire sooner
+	}
+	m.changed()
+}
+
+// Retain removes the documents of all profiles but those that keep reports: nobody could read
+// the others any more.
+func (m *Memory) Retain(keep func(profile string) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for e := m.all.Front(); e != nil; {
+		k := e.Value.(*kept)
+		e = e.Next()
+		if !keep(k.owner.Profile) {
+			m.remove(k)
+		}
+	}
+	m.changed()
+}
+
+// expire removes the documents whose time is over.
+func (m *Memory) expire() {
+	now := time.Now()
+	for e := m.all.Front(); e != nil && !now.Before(e.Value.(*kept).expires); e = m.all.Front() {
+		m.remove(e.Value.(*kept))
+	}
+}
+
+// changed sets the timer and the metrics to what is kept.
+func (m *Memory) changed() {
+	m.metrics.kept.Set(float64(m.all.Len()))
+	m.metrics.bytes.Set(float64(m.total))
+	switch first := m.all.Front(); {
+	case first == nil && m.timer != nil:
+		m.timer.Stop()
+		m.timer = nil
+	case first != nil && m.timer == nil:
+		m.timer = time.AfterFunc(time.Until(first.Value.(*kept).expires), m.tick)
+	}
+}
+
+// tick removes what has expired, and waits for the next document to expire.
+func (m *Memory) tick() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.timer = nil
+	m.expire()
+	m.changed()
+}
+
+// Close removes all documents.
+func (m *Memory) Close() { m.Retain(func(string) bool { return false }) }
+
+// newID returns an id that nobody can guess, in characters that no reader of URIs changes.
+func newID() string {
+	var b [20]byte
+	rand.Read(b[:]) // never fails
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
+}
