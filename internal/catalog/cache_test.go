@@ -111,7 +111,7 @@ func TestCursorsRevealNothingHidden(t *testing.T) {
 			t.Errorf("the cursor after item %d is %s, and %s without the hidden items", i, a, b)
 		}
 	}
-	made := cursor{call.Tool, 0, 0, 0, "secret"}
+	made := cursor{kind: call.Tool, upstream: "secret"}
 	if a, b := with.locate(made), without.locate(made); a != b {
 		t.Errorf("a forged cursor leads to item %d, and to %d without the hidden items", a, b)
 	}

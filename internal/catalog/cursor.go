@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"hash/fnv"
@@ -10,10 +11,11 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// cursor is a place in a merged list: after the item that was delivered last. It contains
-// how that item sorts instead of an offset, so it is valid in later tables. It grants no
-// rights: a forged cursor leads to a place in the list of its sender.
+// cursor is a place in a merged list of one profile: after the item that was delivered last.
+// It contains how that item sorts instead of an offset, so it is valid in later tables. It
+// grants no rights: a forged cursor leads to a place in the list of its sender.
 type cursor struct {
+	profile  string // "" for the default profile
 	kind     call.Kind
 	part     int    // the index of the part among those that the caller may know
 	ordinal  int    // the index of the item among the listed ones of its part
@@ -21,9 +23,11 @@ type cursor struct {
 	upstream string
 }
 
+// The first byte of a cursor is its form.
 const (
-	cursorVersion = 1
-	maxCursor     = 128 // bytes of text
+	cursorForm        = 1
+	cursorFormProfile = 2   // a digest of the profile's name follows the kind
+	maxCursor         = 128 // bytes of text
 )
 
 func hashOf(public string) uint64 {
@@ -33,7 +37,7 @@ func hashOf(public string) uint64 {
 }
 
 func (c cursor) String() string {
-	b := []byte{cursorVersion, byte(c.kind)}
+	b := c.appendBegin(nil)
 	b = binary.AppendUvarint(b, uint64(c.part))
 	b = binary.AppendUvarint(b, uint64(c.ordinal))
 	b = binary.BigEndian.AppendUint64(b, c.hash)
@@ -41,17 +45,26 @@ func (c cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parseCursor parses a cursor for a list of this kind.
-func parseCursor(kind call.Kind, text string) (cursor, bool) {
-	c := cursor{kind: kind}
+// appendBegin appends what all cursors of one kind of list in one profile begin with.
+func (c cursor) appendBegin(b []byte) []byte {
+	if c.profile == "" {
+		return append(b, cursorForm, byte(c.kind))
+	}
+	return binary.BigEndian.AppendUint64(append(b, cursorFormProfile, byte(c.kind)), hashOf(c.profile))
+}
+
+// parseCursor parses a cursor for a list of this kind in a profile.
+func parseCursor(profile string, kind call.Kind, text string) (cursor, bool) {
+	c := cursor{profile: profile, kind: kind}
 	if len(text) > maxCursor {
 		return c, false
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(b) < 2 || b[0] != cursorVersion || b[1] != byte(kind) {
+	begin := cursor{profile: profile, kind: kind}.appendBegin(nil)
+	if err != nil || !bytes.HasPrefix(b, begin) {
 		return c, false
 	}
-	b = b[2:]
+	b = b[len(begin):]
 	for _, field := range []*int{&c.part, &c.ordinal} {
 		n, size := binary.Uvarint(b)
 		if size <= 0 || n > 1<<31 {
@@ -69,7 +82,10 @@ func parseCursor(kind call.Kind, text string) (cursor, bool) {
 // after returns the cursor of the place after the listed item i.
 func (v *View) after(kind call.Kind, i int) cursor {
 	e := v.listed[kind][i]
-	return cursor{kind, max(0, slices.Index(v.parts, e.part)), i - v.starts[kind][e.part.index], hashOf(e.Public), e.part.Upstream()}
+	return cursor{
+		profile: v.table.profileName(), kind: kind, part: max(0, slices.Index(v.parts, e.part)), ordinal: i - v.starts[kind][e.part.index],
+		hash: hashOf(e.Public), upstream: e.part.Upstream(),
+	}
 }
 
 // locate returns the index of the listed item after the cursor. If the item of the cursor is
@@ -106,7 +122,7 @@ func (v *View) position(kind call.Kind, text string) (int, *wire.Error) {
 	if text == "" {
 		return 0, nil
 	}
-	c, ok := parseCursor(kind, text)
+	c, ok := parseCursor(v.table.profileName(), kind, text)
 	if !ok {
 		return 0, wire.Errorf(wire.CodeInvalidParams, "invalid cursor: it must be the nextCursor of an earlier page of the same list")
 	}

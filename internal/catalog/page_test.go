@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/wire"
 )
 
@@ -215,12 +216,42 @@ func TestBadCursors(t *testing.T) {
 	for name, cursor := range map[string]string{
 		"text": "page 2", "number": "1", "of another list": v.after(call.Prompt, 0).String(), "cut off": good[:6], "padded": good + "=",
 		"long": strings.Repeat("A", 10000), "another version": "AgA" + good[3:],
-		"of a long name": cursor{call.Tool, 0, 0, 0, strings.Repeat("a", 200)}.String(),
+		"of a long name": cursor{kind: call.Tool, upstream: strings.Repeat("a", 200)}.String(),
 	} {
 		_, _, err := v.Page(call.Tool, wire.Rev20251125, cursor, since)
 		if err == nil || err.Error() != "invalid cursor: it must be the nextCursor of an earlier page of the same list (-32602)" {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A cursor of one profile is no cursor in another: the answer is that for a made-up one. The
+// cursors of the default profile have one form, whether or not it selects.
+func TestCursorsBelongToAProfile(t *testing.T) {
+	whole := Build(Options{Policy: allowAll, PageItems: 1}, []Source{source(t, "files", "files", tool("1"), tool("2"), tool("3"))})
+	views := map[string]*View{"": whole.View(call.Anonymous, nil)}
+	for _, name := range []string{"coding", "ops", profile.Default} {
+		views[name] = whole.ForProfile(profileOf(t, profile.Options{Name: name})).View(call.Anonymous, nil)
+	}
+	for of, from := range views {
+		cursor := wire.ValueOf(pageOf(t, from, wire.Rev20251125, "")).Get("nextCursor").Str()
+		for at, v := range views {
+			_, _, err := v.Page(call.Tool, wire.Rev20251125, cursor, since)
+			same := of == at || strings.TrimPrefix(of+at, profile.Default) == "" // both are the default profile
+			switch {
+			case same && err != nil:
+				t.Errorf("a cursor of %q in %q: %v", of, at, err)
+			case !same && (err == nil || err.Error() != "invalid cursor: it must be the nextCursor of an earlier page of the same list (-32602)"):
+				t.Errorf("a cursor of %q in %q: %v", of, at, err)
+			}
+		}
+		if other, _ := parseCursor("coding", call.Tool, cursor); of == "coding" && other.String() != cursor {
+			t.Errorf("parsed and written again: %q, want %q", other, cursor)
+		}
+	}
+	longest := cursor{profile: "coding", kind: call.Tool, part: 1 << 31, ordinal: 1 << 31, upstream: strings.Repeat("u", 64)}
+	if got, ok := parseCursor("coding", call.Tool, longest.String()); !ok || got != longest {
+		t.Errorf("a long cursor is %+v, %v", got, ok)
 	}
 }
 
@@ -230,7 +261,7 @@ func FuzzCursor(f *testing.F) {
 	for i := range 4 {
 		f.Add(v.after(call.Tool, i).String())
 	}
-	f.Add(cursor{call.Tool, 1 << 31, 1 << 31, 0, "b"}.String())
+	f.Add(cursor{kind: call.Tool, part: 1 << 31, ordinal: 1 << 31, upstream: "b"}.String())
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
 		page, _, err := v.Page(call.Tool, wire.Rev20260728, text, since)

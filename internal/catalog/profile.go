@@ -48,6 +48,15 @@ func (t *Table) Ordinary() *Table {
 	return t
 }
 
+// profileName returns the name of the table's profile, "" for the default profile and for the
+// table of everything.
+func (t *Table) profileName() string {
+	if p := t.opts.Profile; p != nil && p.Name() != profile.Default {
+		return p.Name()
+	}
+	return ""
+}
+
 // addPart adds a part of the ordinary table. A URI leads to the only upstream without a prefix
 // if it does so in the ordinary table: a name never leads to different upstreams.
 func (t *Table) addPart(of *Part, open bool) *Part {

@@ -6,6 +6,9 @@ import (
 	"mcpgateway/internal/policy"
 )
 
+// Default is the name of the profile that is served at /mcp.
+const Default = "default"
+
 // Options describe a profile.
 type Options struct {
 	Name      string
