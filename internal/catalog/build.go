@@ -41,10 +41,7 @@ func (b *builder) publish(kind call.Kind) {
 	drafts := b.read(kind)
 	b.public[kind] = make(map[string]*Entry, len(drafts))
 	for _, d := range drafts {
-		switch {
-		case d.part == b.own:
-			b.claim(d, d.Native)
-		case d.web():
+		if d.web() {
 			b.publishWebAddress(d)
 		}
 	}
@@ -66,7 +63,7 @@ func (b *builder) publish(kind call.Kind) {
 		var clashing, early []*draft
 		for _, renamed := range []bool{false, true} {
 			for _, d := range drafts[start:end] {
-				if d.placed || d.web() || d.part == b.own || d.naming.Prefix() != "" || d.renamed() != renamed {
+				if d.placed || d.web() || d.naming.Prefix() != "" || d.renamed() != renamed {
 					continue
 				}
 				name := d.name()
@@ -96,7 +93,7 @@ func (b *builder) publish(kind call.Kind) {
 // other upstreams.
 func (b *builder) reservedFor(kind call.Kind, public string) *Part {
 	owner, ok := namespace.OwnerOf(public)
-	for _, p := range b.Parts() {
+	for _, p := range b.parts {
 		switch {
 		case p.naming.Prefix() != "":
 		case !isURI(kind) && strings.HasPrefix(public, p.naming.Fallback().NamePrefix()), isURI(kind) && ok && owner.Name == p.Upstream():
@@ -109,7 +106,7 @@ func (b *builder) reservedFor(kind call.Kind, public string) *Part {
 // mayBelong returns an earlier part that was never listed and may have the name, nil for
 // none.
 func (b *builder) mayBelong(d *draft, public string) *Part {
-	for _, p := range b.Parts() {
+	for _, p := range b.parts {
 		switch lead := p.naming.NamePrefix(); {
 		case !p.source.NeverListed || p == d.part || d.reservedFor == d.part:
 		case lead == "" && p.index < d.part.index, lead != "" && !isURI(d.Kind) && strings.HasPrefix(public, lead):
@@ -278,8 +275,6 @@ func (b *builder) publishFallback(d *draft) {
 			whose = fmt.Sprintf("the upstream %s, which was never listed yet and goes first, may have", d.mayBelongTo.Upstream())
 		} else if holder := b.public[d.Kind][own]; holder != nil && holder.part == d.part {
 			whose = "another item of this upstream has"
-		} else if holder != nil && holder.part == b.own {
-			whose = "the gateway itself has"
 		}
 		b.report(d, Clash, fmt.Sprintf("%s the name %q", whose, own))
 		return
@@ -322,7 +317,7 @@ func (b *builder) finish() {
 			}
 			d.Raw = d.part.naming.Item(d.Kind, d.raw, d.Public, d.marked)
 			b.entries[kind][i] = d.Entry
-			if d.Kind == call.Template && d.part != b.own && (d.web() || d.part.naming.Prefix() == "") {
+			if d.Kind == call.Template && (d.web() || d.part.naming.Prefix() == "") {
 				b.addPattern(d.Entry, d.naming)
 			}
 		}

@@ -28,10 +28,15 @@
 //
 // # Own items
 //
-// A [Source] may hold items of the gateway itself. They have no prefix, win every name, come first
+// A profile may have items of the gateway itself. They have no prefix, win every name, come first
 // in lists, and are allowed to everyone. No upstream stands behind them: [View.Parts] and
-// [Table.Parts] leave them out, and they change neither the freshness nor the instructions of a
-// view. A URI that begins like an own template leads to the gateway.
+// [Table.Parts] leave them out, and they do not change the freshness of a view. A URI that begins
+// like an own template leads to the gateway.
+//
+// # Tools that are not listed
+//
+// A profile may list few of its tools. All others resolve as well, [View.Tools] has them, and
+// [View.ToolIndex] finds them.
 //
 // # Lists
 //

@@ -9,5 +9,9 @@ func (e *Entry) Upstream() string { return e.part.Upstream() }
 // "" if it has that name.
 func (e *Entry) PreferredName() string { return e.preferredName }
 
+// Tools returns the tools that the caller may call, in the order of lists, without own tools that
+// serve the use of others. Lists may show fewer. The slice must not be changed.
+func (v *View) Tools() []*Entry { return v.tools }
+
 // Entries returns the listed items in order. The slice must not be changed.
 func (v *View) Entries(kind call.Kind) []*Entry { return v.listed[kind] }

@@ -1,10 +1,71 @@
 package catalog
 
 import (
+	"fmt"
 	"strings"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/conform"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/profile"
+	"mcpgateway/internal/wire"
 )
+
+// addOwn adds the gateway's own items of a profile, before all others.
+func (t *Table) addOwn(items []profile.OwnItem) {
+	for kind := range t.public {
+		t.public[kind] = make(map[string]*Entry)
+	}
+	if len(items) == 0 {
+		return
+	}
+	t.own = &Part{naming: namespace.Own(), own: true}
+	t.parts = append(t.parts, t.own)
+	checker := conform.ItemChecker{Mode: conform.Off, Cache: t.opts.Schemas, Inputs: true}
+	for _, it := range items {
+		checked := checker.Check(it.Kind, it.Definition)
+		e := &Entry{
+			Kind: it.Kind, Native: checked.Native, Public: checked.Native, Raw: it.Definition, Input: checked.Input,
+			part: t.own, index: len(t.entries[it.Kind]), meta: it.Meta,
+		}
+		t.own.source.Items[it.Kind] = append(t.own.source.Items[it.Kind], it.Definition)
+		t.entries[it.Kind] = append(t.entries[it.Kind], e)
+		t.public[it.Kind][e.Public] = e
+	}
+}
+
+// yield gives an entry another name if an own item has its name. It reports false if the entry
+// cannot be published: other items have the names that could stand for it.
+func (t *Table) yield(e *Entry) bool {
+	if holder := t.public[e.Kind][e.Public]; holder == nil || holder.part != t.own {
+		return true
+	}
+	if isURI(e.Kind) {
+		return false
+	}
+	naming := e.part.naming.Fallback()
+	plain, _ := naming.Name(e.Native)
+	for _, name := range []string{plain, naming.HashedName(e.Native)} {
+		if t.public[e.Kind][name] == nil && t.ordinary.public[e.Kind][name] == nil {
+			e.Public, e.Raw = name, renamed(e.Raw, name, e.Native)
+			return true
+		}
+	}
+	return false
+}
+
+// renamed returns the definition of a tool or prompt under another public name.
+func renamed(raw wire.Raw, public, native string) wire.Raw {
+	raw = wire.SetMember(raw, "name", wire.String(public))
+	e := wire.NewEdit(raw)
+	switch meta := e.Root().Get("_meta"); {
+	case meta.Kind() == '{':
+		e.Set(meta, namespace.MetaNative, wire.String(native))
+	case !meta.Exists():
+		e.Add(e.Root(), "_meta", wire.SetMember(wire.Raw("{}"), namespace.MetaNative, wire.String(native)))
+	}
+	return e.Bytes()
+}
 
 // ownCapabilities returns what the gateway's own items add to the capabilities.
 func (t *Table) ownCapabilities() capability {
@@ -25,13 +86,43 @@ func (t *Table) ownsURI(public string) bool {
 	if t.own == nil {
 		return false
 	}
-	for _, e := range t.entries[call.Template] {
-		if e.part != t.own { // own items come first
-			return false
-		}
-		if literal, _, _ := strings.Cut(e.Native, "{"); literal != "" && strings.HasPrefix(public, literal) {
+	for _, text := range t.own.source.Items[call.Template] {
+		literal, _, _ := strings.Cut(wire.ValueOf(text).Get("uriTemplate").Str(), "{")
+		if literal != "" && strings.HasPrefix(public, literal) {
 			return true
 		}
 	}
 	return false
+}
+
+// maxIntroduced bounds how many upstreams the introduction to tools that are not listed names.
+const maxIntroduced = 100
+
+// introduced returns the instructions with an introduction to the tools that are not listed, if
+// the profile has one.
+func (v *View) introduced(instructions string) string {
+	p := v.table.opts.Profile
+	if p == nil || p.Introduction() == "" || len(v.tools) == 0 {
+		return instructions
+	}
+	var names []string
+	counts := make(map[string]int)
+	for _, e := range v.tools {
+		name := e.part.Upstream()
+		if counts[name] == 0 && name != "" {
+			names = append(names, name)
+		}
+		counts[name]++
+	}
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s (%d)", name, counts[name])
+	}
+	if len(names) > maxIntroduced {
+		names = append(names[:maxIntroduced], "…")
+	}
+	text := strings.ReplaceAll(p.Introduction(), profile.Upstreams, strings.Join(names, ", "))
+	if instructions == "" {
+		return text
+	}
+	return text + "\n\n" + instructions
 }

@@ -6,37 +6,43 @@ import (
 	"testing"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/wire"
 )
 
-func own(t testing.TB, items ...string) Source {
-	s := source(t, "x", "", items...)
-	s.Naming, s.Own, s.Freshness = namespace.Own(), true, Freshness{}
-	return s
+// withOwn returns the table of a profile with own items.
+func withOwn(t testing.TB, opts Options, own []string, sources ...Source) *Table {
+	t.Helper()
+	o := profile.Options{}
+	for kind, items := range source(t, "x", "", own...).Items {
+		for _, raw := range items {
+			o.Own = append(o.Own, profile.OwnItem{Kind: call.Kind(kind), Definition: raw})
+		}
+	}
+	opts.Profile = profileOf(t, o)
+	return Build(opts, sources)
 }
+
+var openOptions = Options{Policy: allowAll}
 
 // The gateway's own items come first and win every name, whatever the order of prefixes is.
 func TestOwnItemsWinNames(t *testing.T) {
-	tbl := build(
-		own(t, tool("call_tool"), tool("search_tools"), template("kept://{id}")),
+	tbl := withOwn(t, openOptions, []string{tool("call_tool"), tool("search_tools"), template("kept://{id}")},
 		source(t, "call", "call", tool("x")),
-		source(t, "open", "", tool("call_tool"), tool("other"), template("kept://{id}")),
+		source(t, "open", "", tool("call_tool"), tool("other"), template("kept://{id}"), template("other://{id}")),
 	)
 	wantNames(t, tbl, call.Tool, "call_tool", "search_tools", "call__x", "open__call_tool", "other")
-	wantNames(t, tbl, call.Template, "kept://{id}", "open+kept://{id}")
-	if got := findings(tbl); len(got) != 2 || !strings.Contains(got[0], `the gateway itself has the name "call_tool"`) {
-		t.Errorf("findings: %q", got)
-	}
+	wantNames(t, tbl, call.Template, "kept://{id}", "other://{id}")
 	v := tbl.View(call.Anonymous, nil)
 	for _, public := range []string{"kept://1", "kept://1?range=0-9"} {
 		if target, ok := v.Resolve(call.Resource, public); !ok || !target.Part.Own() || target.Native != public {
 			t.Errorf("%s resolves to %+v, %v", public, target, ok)
 		}
 	}
-	if target, ok := v.Resolve(call.Resource, "open+kept://1"); !ok || target.Part.Upstream() != "open" {
-		t.Errorf("an upstream's URI resolves to %+v, %v", target, ok)
+	if target, ok := v.Resolve(call.Tool, "open__call_tool"); !ok || target.Part.Upstream() != "open" || target.Native != "call_tool" ||
+		!strings.Contains(string(target.Entry.Raw), `"_meta":{"mcpgateway/native":"call_tool"}`) {
+		t.Errorf("the upstream's call_tool resolves to %+v, %v", target, ok)
 	}
 	if got := v.Parts(); len(got) != 2 || len(tbl.Parts()) != 2 || tbl.Counts()[call.Tool] != 3 {
 		t.Errorf("the gateway counts as an upstream: %d parts of the view, %d of the table, %v items", len(got), len(tbl.Parts()), tbl.Counts())
@@ -45,7 +51,7 @@ func TestOwnItemsWinNames(t *testing.T) {
 
 // Policy does not decide about own items, and shows no other item because of them.
 func TestOwnItemsAreVisibleToAll(t *testing.T) {
-	tbl := Build(Options{Policy: policy.MustNew(policy.Options{})}, []Source{own(t, tool("call_tool")), source(t, "a", "a", tool("t"), resource("x:y"))})
+	tbl := withOwn(t, Options{Policy: policy.MustNew(policy.Options{})}, []string{tool("call_tool")}, source(t, "a", "a", tool("t"), resource("x:y")))
 	wantNames(t, tbl, call.Tool, "call_tool")
 	wantNames(t, tbl, call.Resource)
 	v := tbl.View(call.Anonymous, nil)
@@ -61,11 +67,11 @@ func TestOwnItemsAreVisibleToAll(t *testing.T) {
 func TestOwnItemsAreAlwaysUp(t *testing.T) {
 	private := source(t, "a", "a", tool("t"))
 	private.Freshness.Private = true
-	page := pageOf(t, build(own(t, tool("call_tool")), private).View(call.Anonymous, nil), wire.Rev20260728, "")
+	page := pageOf(t, withOwn(t, openOptions, []string{tool("call_tool")}, private).View(call.Anonymous, nil), wire.Rev20260728, "")
 	if v := wire.ValueOf(page); string(v.Get("ttlMs").Raw()) != "60000" || !v.Get("cacheScope").IsString("private") {
 		t.Errorf("the freshness is not that of the upstream: %s", page)
 	}
-	v := build(own(t, tool("call_tool")), down(source(t, "a", "a", tool("t")))).View(call.Anonymous, nil)
+	v := withOwn(t, openOptions, []string{tool("call_tool")}, down(source(t, "a", "a", tool("t")))).View(call.Anonymous, nil)
 	page = pageOf(t, v, wire.Rev20260728, "")
 	if v := wire.ValueOf(page); string(v.Get("ttlMs").Raw()) != "0" || !strings.Contains(string(page), "call_tool") || !strings.Contains(string(page), MetaUnavailable) {
 		t.Errorf("while the upstream is down: %s", page)
@@ -78,12 +84,12 @@ func TestOwnItemsAreAlwaysUp(t *testing.T) {
 func TestOwnItemsAddCapabilities(t *testing.T) {
 	upstream := source(t, "a", "a", prompt("p"))
 	upstream.Capabilities = wire.Raw(`{"prompts":{}}`)
-	for want, sources := range map[string][]Source{
-		`{"prompts":{"listChanged":true},"logging":{}}`:                                                               {upstream},
-		`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"logging":{}}`:                                  {own(t, tool("call_tool")), upstream},
-		`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"logging":{}}`: {own(t, tool("call_tool"), template("kept://{id}")), upstream},
+	for want, items := range map[string][]string{
+		`{"prompts":{"listChanged":true},"logging":{}}`:                                                               nil,
+		`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"logging":{}}`:                                  {tool("call_tool")},
+		`{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"logging":{}}`: {tool("call_tool"), template("kept://{id}")},
 	} {
-		if got := string(build(sources...).View(call.Anonymous, nil).Capabilities()); got != want {
+		if got := string(withOwn(t, openOptions, items, upstream).View(call.Anonymous, nil).Capabilities()); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -93,7 +99,7 @@ func TestOwnItemsAddCapabilities(t *testing.T) {
 func TestCursorsPassOwnItems(t *testing.T) {
 	upstream := source(t, "a", "a", tool("t"), tool("u"))
 	opts := Options{Policy: allowAll, PageItems: 1}
-	with := Build(opts, []Source{own(t, tool("call_tool"), tool("search_tools")), upstream})
+	with := withOwn(t, opts, []string{tool("call_tool"), tool("search_tools")}, upstream)
 	if got := names(t, with.View(call.Anonymous, nil), call.Tool); !slices.Equal(got, []string{"call_tool", "search_tools", "a__t", "a__u"}) {
 		t.Errorf("page by page: %q", got)
 	}

@@ -15,17 +15,17 @@ func (t *Table) ForProfile(p *profile.Profile) *Table {
 		byName: make(map[string]*Part), byPrefix: make(map[string]*Part),
 	}
 	out.opts.Profile = p
+	out.addOwn(p.Own())
 	parts := make([]*Part, len(t.parts)) // by index in t
 	for i, of := range t.parts {
-		if of == t.own || p.HasUpstream(of.Upstream()) {
+		if p.HasUpstream(of.Upstream()) {
 			parts[i] = out.addPart(of, of == t.open)
 		}
 	}
 	entries := make(map[*Entry]*Entry) // of t → of the profile
 	for kind := range call.Kind(call.Kinds) {
-		out.public[kind] = make(map[string]*Entry)
 		for _, e := range t.entries[kind] {
-			if part := parts[e.part.index]; part != nil && (e.part == t.own || p.Selects(e.policyItem())) {
+			if part := parts[e.part.index]; part != nil && p.Selects(e.policyItem()) {
 				entries[e] = out.addEntry(e, part)
 			}
 		}
@@ -63,10 +63,6 @@ func (t *Table) addPart(of *Part, open bool) *Part {
 	p := *of
 	p.index = len(t.parts)
 	t.parts = append(t.parts, &p)
-	if p.Own() {
-		t.own = &p
-		return &p
-	}
 	t.byName[p.Upstream()] = &p
 	if prefix := p.naming.Prefix(); prefix != "" {
 		t.byPrefix[prefix] = &p
@@ -77,10 +73,15 @@ func (t *Table) addPart(of *Part, open bool) *Part {
 	return &p
 }
 
-// addEntry adds an entry of the ordinary table.
+// addEntry adds an entry of the ordinary table. It returns nil if an own item has its name and
+// there is no other.
 func (t *Table) addEntry(of *Entry, part *Part) *Entry {
 	e := *of
 	e.part, e.index, e.next, e.repeated, e.ordinary = part, len(t.entries[e.Kind]), nil, false, of
+	if !t.yield(&e) {
+		return nil
+	}
+	e.unlisted = e.Kind == call.Tool && !t.opts.Profile.Lists(of.policyItem())
 	t.entries[e.Kind] = append(t.entries[e.Kind], &e)
 	before := t.public[e.Kind][e.Public]
 	if before == nil {

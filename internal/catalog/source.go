@@ -29,6 +29,9 @@ type Options struct {
 	// it is nil, every table compiles and checks again.
 	Schemas *conform.Cache
 
+	// Docs keeps the search documents of tools from one table to the next. Nil keeps none.
+	Docs *Docs
+
 	// Enrich adds types to resources by their MIME types, and metadata of the catalog to
 	// results: see [Table.Enriches].
 	Enrich bool
@@ -59,9 +62,8 @@ type Source struct {
 	// HeldTools says for each tool why it is held back, "" for tools that may be published. Nil
 	// holds back none.
 	HeldTools []string
-	// Own says that the items are the gateway's own: see the section "Own items" of the package
-	// comment. The Naming is [namespace.Own], and the source is the first one.
-	Own bool
+	// Tags are those of the upstream. Searches find its tools by them.
+	Tags []string
 }
 
 // Rules are how the configuration treats items and results of an upstream.
@@ -116,10 +118,11 @@ type Part struct {
 
 	publicLeads  [call.Kinds][]string // the beginnings of all public names that items may have
 	capabilities capability           // that the upstream declares
+	own          bool                 // the items are the gateway's own
 }
 
 // Own reports whether the items of the part are the gateway's own. There is no upstream then.
-func (p *Part) Own() bool { return p.source.Own }
+func (p *Part) Own() bool { return p.own }
 
 // Upstream returns the upstream's name, "" for the gateway itself.
 func (p *Part) Upstream() string { return p.naming.Upstream() }

@@ -29,9 +29,10 @@ type Table struct {
 	patterns []pattern
 	findings []Finding
 
-	pages keptPages
-	views viewCache
-	sole  atomic.Pointer[View] // if all callers have the same rights
+	pages   keptPages
+	indexes toolIndexes
+	views   viewCache
+	sole    atomic.Pointer[View] // if all callers have the same rights
 
 	spelledOnce sync.Once
 	spelled     map[spelledURI][]*Entry // resources by their canonical URIs
@@ -62,10 +63,6 @@ func Build(opts Options, sources []Source) *Table {
 	for i, s := range sources {
 		p := &Part{source: s, naming: s.Naming, index: i, publicLeads: publicLeadsOf(s.Naming), capabilities: readCapabilities(s.Capabilities)}
 		t.parts = append(t.parts, p)
-		if s.Own {
-			t.own = p
-			continue
-		}
 		t.sanitizeInstructions(p)
 		t.byName[p.Upstream()] = p
 		if prefix := s.Naming.Prefix(); prefix != "" {

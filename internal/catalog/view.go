@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"mcpgateway/internal/call"
@@ -35,6 +36,8 @@ type listings struct {
 	unavailable []Unavailable             // parts that are down
 	lacking     [call.Kinds][]Unavailable // parts that are down or whose list of the kind failed
 	fresh       freshness
+	tools       []*Entry   // that can be called, also those that are not listed, without own tools that serve the use of others
+	indexing    sync.Mutex // held to make an index of tools
 
 	instructions string
 	extensions   wire.Raw
@@ -122,7 +125,7 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *listi
 	}
 	v.fresh = freshnessOf(v.parts)
 	v.fresh.private = v.fresh.private || t.policy.TellsCallersApart()
-	v.instructions = mergeInstructions(v.parts)
+	v.instructions = v.introduced(mergeInstructions(v.parts))
 	v.extensions = mergeExtensions(v.parts)
 	for kind := range v.pages {
 		v.pages[kind] = v.paginate(call.Kind(kind))
@@ -202,7 +205,13 @@ func (v *View) list(kind call.Kind, entries []*Entry) {
 		for len(starts) <= e.part.index {
 			starts = append(starts, len(listed))
 		}
-		if v.allowed[kind][e.index] && e.part.source.Down == nil && v.serving(v.table.public[kind][e.Public]) == e {
+		if !v.allowed[kind][e.index] || e.part.source.Down != nil || v.serving(v.table.public[kind][e.Public]) != e {
+			continue
+		}
+		if kind == call.Tool && !e.meta {
+			v.tools = append(v.tools, e)
+		}
+		if !e.unlisted {
 			listed = append(listed, e)
 		}
 	}

@@ -7,8 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/catalog"
-	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/wire"
 )
 
@@ -31,14 +30,30 @@ type Options struct {
 	Split bool
 }
 
-// Source returns the source of the own tools, and false for none.
-func Source(o Options) (catalog.Source, bool) {
+// Items returns the own tools of a profile.
+func Items(o Options) []profile.OwnItem {
 	if !o.Search {
-		return catalog.Source{}, false
+		return nil
 	}
-	s := catalog.Source{Naming: namespace.Own(), Own: true, Revision: wire.LatestModern}
-	s.Items[call.Tool] = o.definitions()
-	return s, true
+	var out []profile.OwnItem
+	for _, raw := range o.definitions() {
+		out = append(out, profile.OwnItem{Kind: call.Tool, Definition: raw, Meta: true})
+	}
+	return out
+}
+
+// Introduction introduces the tools that are not listed to the models of a profile, "" for a
+// profile that lists all.
+func Introduction(o Options) string {
+	if !o.Search {
+		return ""
+	}
+	by := CallTool
+	if o.Split {
+		by = CallReadTool + ", " + CallWriteTool + " or " + CallDestructiveTool
+	}
+	return "This server has more tools than it lists, of these servers (with the number of tools): " + profile.Upstreams + ". Find them with " +
+		SearchTools + ", read their definitions with " + DescribeTools + ", and call them with " + by + "."
 }
 
 // caller describes a tool that calls others.

@@ -6,8 +6,8 @@
 //	                call_read_tool, call_write_tool and call_destructive_tool
 //
 // A profile that lists few tools has them, so that a model reads the definitions that it needs
-// and no others. [Source] is the catalog's source with their definitions, and [Tools] answers
-// their calls.
+// and no others. [Items] has their definitions for the catalog, and [Tools] answers their
+// calls.
 //
 // call_tool makes the same call as a direct one: it runs through the whole pipeline under the
 // name of the inner tool, and its result or error is returned as it is. The only exceptions are

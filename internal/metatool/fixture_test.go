@@ -10,6 +10,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/wire"
 )
 
@@ -45,11 +46,17 @@ const (
 // newFixture returns a view of these tools, and of one that policy hides.
 func newFixture(t testing.TB, o Options) *fixture {
 	t.Helper()
-	own, _ := Source(o)
+	files := profile.Upstream{Name: "files"}
+	selects, err := profile.New(profile.Options{
+		Name: "p", Configured: []profile.Upstream{files}, Search: o.Search, Own: Items(o), Introduction: Introduction(o),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
 		{Name: "hidden", Effect: policy.Deny, What: policy.What{Tools: []string{"*secret*"}}},
 	}})
-	table := catalog.Build(catalog.Options{Policy: p}, []catalog.Source{own, upstreamOf(t, "files", readTool, appendTool, removeTool, secretTool)})
+	table := catalog.Build(catalog.Options{Policy: p, Profile: selects}, []catalog.Source{upstreamOf(t, "files", readTool, appendTool, removeTool, secretTool)})
 	return &fixture{Tools: New(), view: table.View(call.Anonymous, nil)}
 }
 

@@ -154,6 +154,9 @@ type Rights struct {
 	narrower *Rights // also have to allow; nil for none
 }
 
+// Caller returns one of the callers with these rights.
+func (r *Rights) Caller() Caller { return r.caller }
+
 // callerRule is a rule whose Who selects the caller, or would with one more scope.
 type callerRule struct {
 	*rule

@@ -7,6 +7,9 @@
 // items have without any profile, whatever the profile calls them. All that is given has to
 // hold. Tags are alternatives, and an item has those of its upstream and its own.
 //
+// A profile may list few of its tools, and may have items of the gateway itself that help to find
+// and use the others.
+//
 // A profile only narrows: its policy is the common one with the selection and the profile's
 // rules on top, so that an unlisted URI cannot evade the selection either.
 //

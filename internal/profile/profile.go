@@ -3,7 +3,9 @@ package profile
 import (
 	"slices"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
 )
 
 // Default is the name of the profile that is served at /mcp.
@@ -16,8 +18,30 @@ type Options struct {
 	Tags      []string         // nil: items need no tag
 	Select    policy.Selection // by ordinary public names
 
+	// Search says that lists of tools leave out the tools whose ordinary public name no glob of
+	// Pinned matches. They can be called all the same.
+	Search bool
+	Pinned []string
+	// Introduction introduces the tools that are not listed, in the instructions. It may contain
+	// [Upstreams].
+	Introduction string
+	// Own are the gateway's own items.
+	Own []OwnItem
+
 	// Configured are the upstreams of the configuration with their tags.
 	Configured []Upstream
+}
+
+// Upstreams stands in an introduction for the upstreams that a caller sees, with the number of
+// their tools.
+const Upstreams = "{UPSTREAMS}"
+
+// OwnItem is an item of the gateway itself.
+type OwnItem struct {
+	Kind       call.Kind
+	Definition wire.Raw // valid, with a name that is fit to be a public one
+	// Meta says that the item is a tool that serves the use of others. Searches do not find it.
+	Meta bool
 }
 
 // Upstream is what a profile needs to know of an upstream.
@@ -33,11 +57,14 @@ type Profile struct {
 	name    string
 	without map[string]bool // upstreams that are no part of the profile
 	policy  *policy.Policy
+	pinned  *policy.Policy // selects the tools that are listed, nil for all
+	intro   string
+	own     []OwnItem
 }
 
 // New compiles a profile. It returns an error if a rule is invalid.
 func New(o Options) (*Profile, error) {
-	p := &Profile{name: o.Name, without: make(map[string]bool)}
+	p := &Profile{name: o.Name, without: make(map[string]bool), intro: o.Introduction, own: o.Own}
 	own := policy.Options{Default: policy.Allow, Profile: o.Name, Select: o.Select, Upstreams: make(map[string]policy.Upstream)}
 	for _, u := range o.Configured {
 		tagged, whole := o.tagged(&u)
@@ -49,7 +76,10 @@ func New(o Options) (*Profile, error) {
 		}
 	}
 	var err error
-	p.policy, err = policy.New(own)
+	if p.policy, err = policy.New(own); err == nil && o.Search {
+		listed := policy.Globs{Allow: append([]string{}, o.Pinned...)}
+		p.pinned, err = policy.New(policy.Options{Default: policy.Allow, Profile: o.Name, Select: policy.Selection{Tools: listed}})
+	}
 	return p, err
 }
 
@@ -91,6 +121,15 @@ func (p *Profile) HasUpstream(name string) bool { return !p.without[name] }
 // Selects reports whether a listed item of an upstream of the profile is selected. The item is
 // the one that has its ordinary public name.
 func (p *Profile) Selects(it policy.Item) bool { return p.policy.Selects(it) }
+
+// Lists reports whether lists show a tool of the profile. The others can be called all the same.
+func (p *Profile) Lists(tool policy.Item) bool { return p.pinned == nil || p.pinned.Selects(tool) }
+
+// Introduction introduces the tools that are not listed, "" for none.
+func (p *Profile) Introduction() string { return p.intro }
+
+// Own returns the gateway's own items.
+func (p *Profile) Own() []OwnItem { return p.own }
 
 // Policy returns the policy of the profile's table: common, narrowed by the profile.
 func (p *Profile) Policy(common *policy.Policy) *policy.Policy { return common.Narrowed(p.policy) }

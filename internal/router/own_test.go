@@ -13,8 +13,8 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
-	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/wire"
 )
 
@@ -33,21 +33,25 @@ func through(ctx context.Context, c *call.Call, _ catalog.Target, _ *catalog.Vie
 	return inner(ctx, c.With(wire.ValueOf(c.Params).Get("arguments").Raw()))
 }
 
-// ownSource has a tool of the gateway and a template of its resources.
-func ownSource() catalog.Source {
-	s := catalog.Source{Naming: namespace.Own(), Own: true}
-	s.Items[call.Tool] = []wire.Raw{wire.Raw(`{"name":"through","inputSchema":{"type":"object"}}`)}
-	s.Items[call.Template] = []wire.Raw{wire.Raw(`{"name":"kept","uriTemplate":"kept://{id}"}`)}
-	return s
+// ownTable returns a table with a tool of the gateway and a template of its resources.
+func ownTable(rules []policy.Rule, sources ...catalog.Source) *catalog.Table {
+	p, err := profile.New(profile.Options{Name: "p", Own: []profile.OwnItem{
+		{Kind: call.Tool, Definition: wire.Raw(`{"name":"through","inputSchema":{"type":"object"}}`)},
+		{Kind: call.Template, Definition: wire.Raw(`{"name":"kept","uriTemplate":"kept://{id}"}`)},
+	}})
+	if err != nil {
+		panic(err)
+	}
+	return catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Rules: rules}), Profile: p}, sources)
 }
 
 // routerWithOwn returns a router with own items beside those of files. Policy denies by default.
-func routerWithOwn(t testing.TB, up *fakeUpstream, tools ownTools, rules ...policy.Rule) *testRouter {
+func routerWithOwn(t *testing.T, up *fakeUpstream, tools ownTools, rules ...policy.Rule) *testRouter {
 	t.Helper()
-	h := routerWithRules(t, up, filesSource(&testing.T{}), rules...)
+	h := routerWithRules(t, up, filesSource(t), rules...)
 	h.ownTools = tools
 	routes := *h.Routes()
-	routes.Table = catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Rules: rules})}, []catalog.Source{ownSource(), filesSource(&testing.T{})})
+	routes.Table = ownTable(rules, filesSource(t))
 	h.Swap(&routes)
 	return h
 }
@@ -225,9 +229,8 @@ func TestOwnToolsAwaitTheView(t *testing.T) {
 		h.Router.started = h.started
 		starting := *h.Routes()
 		src := source(t, "files", &catalog.Down{Reason: "it starts", Starting: true})
-		p := policy.MustNew(policy.Options{Rules: []policy.Rule{allowRead}})
 		ready := h.Routes()
-		starting.Table = catalog.Build(catalog.Options{Policy: p}, []catalog.Source{ownSource(), src})
+		starting.Table = ownTable([]policy.Rule{allowRead}, src)
 		h.Swap(&starting)
 		done := make(chan error)
 		go func() {

@@ -1,0 +1,185 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
+	"mcpgateway/internal/search"
+	"mcpgateway/internal/wire"
+)
+
+// found returns the names of the tools that a search finds.
+func found(v *View, q search.Query) []string {
+	x := v.ToolIndex()
+	out := []string{}
+	for _, h := range x.Search(q).Hits {
+		out = append(out, x.Tool(h.Index).Public)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// A profile with search lists pinned and own tools; all others resolve and are found.
+func TestUnlistedTools(t *testing.T) {
+	opts := Options{Policy: allowAll, Profile: profileOf(t, profile.Options{
+		Search: true, Pinned: []string{"git__p*"}, Introduction: "These are behind it: " + profile.Upstreams + ".",
+		Own: []profile.OwnItem{
+			{Kind: call.Tool, Definition: wire.Raw(tool("search_tools")), Meta: true},
+			{Kind: call.Tool, Definition: wire.Raw(tool("report"))},
+		},
+	})}
+	files := source(t, "files", "files", tool("read"), tool("write"), prompt("ask"))
+	files.Tags = []string{"documents"}
+	git := source(t, "git", "git", tool("read"), tool("push"))
+	git.Instructions = "Use it."
+	tbl := Build(opts, []Source{files, git, down(source(t, "open", "", tool("gone")))})
+	wantNames(t, tbl, call.Tool, "search_tools", "report", "git__push")
+	wantNames(t, tbl, call.Prompt, "files__ask")
+	v := tbl.View(call.Anonymous, nil)
+	for _, name := range []string{"files__read", "git__push", "search_tools", "gone"} {
+		if _, ok := v.Resolve(call.Tool, name); !ok {
+			t.Errorf("%s does not resolve", name)
+		}
+	}
+	if got := found(v, search.Query{}); !slices.Equal(got, []string{"files__read", "files__write", "git__push", "git__read", "report"}) {
+		t.Errorf("searches find %q", got)
+	}
+	if got := found(v, search.Query{Text: "documents"}); !slices.Equal(got, []string{"files__read", "files__write"}) {
+		t.Errorf("a search for a tag finds %q", got)
+	}
+	if got := v.SimilarNames(call.Tool, "files__raed"); !slices.Equal(got, []string{"files__read"}) {
+		t.Errorf("similar names are %q", got)
+	}
+	if got, want := v.Instructions(), "These are behind it: files (2), git (2).\n\n# git\n\nUse it."; got != want {
+		t.Errorf("the instructions are %q, want %q", got, want)
+	}
+	if first := v.ToolIndex(); first != v.ToolIndex() {
+		t.Error("the index is made twice")
+	}
+}
+
+// An index has the tools of its view and no others; views that show the same share one.
+func TestIndexesOfViews(t *testing.T) {
+	opts := Options{Policy: policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
+		{Name: "few", Effect: policy.Deny, Who: policy.Who{Subjects: []string{"ann"}}, What: policy.What{Tools: []string{"files__w*"}}},
+		{Name: "all", Effect: policy.Deny, Who: policy.Who{Subjects: []string{"eve"}}, What: policy.What{Tools: []string{"files__w*"}, Prompts: []string{"none"}}},
+	}})}
+	tbl := Build(opts, []Source{source(t, "files", "files", tool("read"), tool("write"))})
+	ann, bob, eve := tbl.View(who("ann"), nil), tbl.View(who("bob"), nil), tbl.View(who("eve"), nil)
+	if got := found(ann, search.Query{}); !slices.Equal(got, []string{"files__read"}) {
+		t.Errorf("ann finds %q", got)
+	}
+	if got := found(bob, search.Query{}); !slices.Equal(got, []string{"files__read", "files__write"}) {
+		t.Errorf("bob finds %q", got)
+	}
+	if ann.ToolIndex() == bob.ToolIndex() || ann.ToolIndex() != eve.ToolIndex() {
+		t.Error("views share an index if and only if they show the same tools")
+	}
+	// A result is the same as in a table that never had the hidden tool.
+	alone := Build(opts, []Source{source(t, "files", "files", tool("read"))}).View(who("ann"), nil)
+	for _, text := range []string{"read", "write", "files", ""} {
+		with, without := ann.ToolIndex().Search(search.Query{Text: text}), alone.ToolIndex().Search(search.Query{Text: text})
+		if with.Total != without.Total || len(with.Hits) > 0 && with.Hits[0].Score != without.Hits[0].Score {
+			t.Errorf("%q: a hidden tool changes the result from %+v to %+v", text, without, with)
+		}
+	}
+}
+
+// A new table has the indexes that were in use, and takes over those that have not changed.
+func TestWarm(t *testing.T) {
+	docs := &Docs{}
+	opts := Options{Docs: docs, Policy: policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
+		{Name: "few", Effect: policy.Deny, Who: policy.Who{Subjects: []string{"ann"}}, What: policy.What{Tools: []string{"git__*"}}},
+	}})}
+	files := source(t, "files", "files", tool("read"), tool("write"))
+	before := Build(opts, []Source{files, source(t, "git", "git", tool("push"))})
+	ann, bob := before.View(who("ann"), nil).ToolIndex(), before.View(who("bob"), nil).ToolIndex()
+
+	docs.Begin()
+	after := Build(opts, []Source{files, source(t, "git", "git", tool("push"), tool("pull"))})
+	after.Warm(before)
+	if len(after.indexes.kept) != 2 {
+		t.Fatalf("%d indexes are made, want those of ann and bob", len(after.indexes.kept))
+	}
+	if x := after.View(who("ann"), nil).ToolIndex(); x.Index != ann.Index {
+		t.Error("ann's index was made again, though nothing has changed for her")
+	}
+	x := after.View(who("bob"), nil).ToolIndex()
+	if x.Index == bob.Index || x.Len() != 4 || x.Doc(0) != bob.Doc(0) {
+		t.Error("bob's index does not have the new tool and the same documents of the others")
+	}
+
+	docs.Begin()
+	docs.Begin()
+	if len(docs.current)+len(docs.before) != 0 {
+		t.Errorf("%d documents are kept that no table uses", len(docs.current)+len(docs.before))
+	}
+}
+
+// The document of a tool is made again if anything that it depends on changes.
+func TestDocsTellToolsApart(t *testing.T) {
+	docs := &Docs{}
+	doc := func(name string, tags []string, tools ...string) *search.Doc {
+		s := source(t, name, name, tools...)
+		s.Tags = tags
+		return Build(Options{Policy: allowAll, Docs: docs}, []Source{s}).View(call.Anonymous, nil).ToolIndex().Doc(0)
+	}
+	same := doc("a", nil, tool("t"))
+	if doc("a", nil, tool("t")) != same {
+		t.Error("the document of a tool that has not changed is made again")
+	}
+	for what, other := range map[string]*search.Doc{
+		"definition": doc("a", nil, `{"name":"t","description":"x","inputSchema":{"type":"object"}}`),
+		"tags":       doc("a", []string{"x"}, tool("t")), "upstream": doc("b", nil, tool("t")),
+	} {
+		if other == same {
+			t.Errorf("tools with another %s share a document", what)
+		}
+	}
+}
+
+func TestIndexesAreBounded(t *testing.T) {
+	var rules []policy.Rule
+	for i := range 30 {
+		subject := fmt.Sprintf("p%d", i)
+		rules = append(rules, policy.Rule{Name: subject, Effect: policy.Deny, Who: policy.Who{Subjects: []string{subject}}, What: policy.What{Tools: []string{fmt.Sprintf("*__t%d", i)}}})
+	}
+	var tools []string
+	for i := range 10_000 {
+		tools = append(tools, tool(fmt.Sprintf("t%d", i)))
+	}
+	tbl := Build(Options{Policy: policy.MustNew(policy.Options{Default: policy.Allow, Rules: rules}), Docs: &Docs{}}, []Source{source(t, "a", "a", tools...)})
+	for i := range 30 {
+		tbl.View(who(fmt.Sprintf("p%d", i)), nil).ToolIndex()
+	}
+	if n := len(tbl.indexes.kept); n != 19 || tbl.indexes.total > maxIndexed {
+		t.Errorf("%d indexes with %d documents are kept, want 19", n, tbl.indexes.total)
+	}
+	if x := tbl.View(who("p29"), nil).ToolIndex(); x != tbl.indexes.kept[18].index {
+		t.Error("the index that was used last is not kept")
+	}
+}
+
+func TestToolIndexConcurrently(t *testing.T) {
+	v := Build(Options{Policy: allowAll, Docs: &Docs{}}, many(t, 500)).View(call.Anonymous, nil)
+	indexes := make([]*ToolIndex, 8)
+	var wg sync.WaitGroup
+	for i := range indexes {
+		wg.Go(func() { indexes[i] = v.ToolIndex() })
+	}
+	wg.Wait()
+	for _, x := range indexes {
+		if x != indexes[0] {
+			t.Fatal("several indexes are made for one view")
+		}
+	}
+	if !strings.Contains(indexes[0].Tool(0).Public, "__") {
+		t.Errorf("the first tool is %q", indexes[0].Tool(0).Public)
+	}
+}
