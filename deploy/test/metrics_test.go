@@ -217,8 +217,11 @@ listen: 127.0.0.1:8084
 admin: {listen: 127.0.0.1:9094}
 tls: {cert: %q, key: %q}
 auth: {mode: api-key, api_keys: [{id: ci, sha256: "`+sixtyFour+`", expires: 2099-01-01}]}
-upstreams: {absent: {url: "http://127.0.0.1:1/mcp"}}
-`, cert, key), 9094)
+state_dir: %q
+upstreams:
+  absent: {url: "https://127.0.0.1:1/mcp", client_cert: {cert: %[1]q, key: %[2]q}}
+  granted: {url: "http://127.0.0.1:1/mcp", auth: {kind: user}}
+`, cert, key, t.TempDir()), 9094)
 
 	seen := exposed{}
 	seen.scrape(t, "http://127.0.0.1:9094/metrics")

@@ -288,6 +288,12 @@ func union(a, b []string) []string {
 	return out
 }
 
+// TakesGrants reports whether the credentials are grants of users.
+func (s *Source) TakesGrants() bool {
+	_, ok := s.tokens.(*user)
+	return ok
+}
+
 // NeedsGrant reports whether a principal has to give a grant before calls can succeed.
 // [Web] and [Login] obtain grants.
 func (s *Source) NeedsGrant(principal *call.Principal) bool {

@@ -3,9 +3,11 @@ package gateway
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/telemetry"
 )
@@ -42,6 +44,20 @@ func (g *Gateway) openAudit() error {
 		return fmt.Errorf("telemetry.audit.file: %w; the gateway does not serve without its audit", err)
 	}
 	return nil
+}
+
+// notReady returns why the gateway must not get traffic, one sentence each. While the audit
+// cannot be written, it tries again: without calls nothing else would.
+func (g *Gateway) notReady() []string {
+	why := g.waitingFor()
+	if g.audit == nil || g.audit.Failure() == nil {
+		return why
+	}
+	line := plaintext.AppendTime([]byte(`{"time":"`), time.Now())
+	if err := g.audit.Before(append(line, `","event":"restored"}`+"\n"...)); err != nil {
+		why = append(why, "the audit cannot be written, and calls are refused: "+err.Error())
+	}
+	return why
 }
 
 // closeAudit closes the audit. A later line opens it again.

@@ -66,7 +66,7 @@ func TestAuditHasTheAddress(t *testing.T) {
 	}
 }
 
-// The status says that calls are refused because the audit cannot be written.
+// The status says that calls are refused because the audit cannot be written, and the gateway is not ready meanwhile.
 func TestStatusOfAnAuditThatCannotBeWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	g, end := start(t, "telemetry: {audit: {file: "+file+"}}\n"+aDisabledUpstream, false)
@@ -94,8 +94,17 @@ func TestStatusOfAnAuditThatCannotBeWritten(t *testing.T) {
 	if got := statusAfterCall(); !strings.Contains(got, file) {
 		t.Errorf("while a folder is in the place of the file: %q", got)
 	}
+	if got := page(t, g, "/readyz"); !strings.Contains(got, `"status":"not ready","waiting":["the audit cannot be written, and calls are refused: `) {
+		t.Errorf("/readyz meanwhile: %s", got)
+	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
+	}
+	if got := page(t, g, "/readyz"); !strings.Contains(got, `"status":"ready"`) { // without a call
+		t.Errorf("/readyz afterwards: %s", got)
+	}
+	if lines := auditLines(t, file); lines[len(lines)-1].Event != "restored" || lines[len(lines)-1].Time == "" {
+		t.Errorf("lines after /readyz: %v", lines)
 	}
 	if got := statusAfterCall(); got != "" {
 		t.Errorf("afterwards: %q", got)

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ type connection struct {
 	sessions    *upstream.Sessions
 	health      *connector.Health                  // of the sessions
 	credentials *credentials.Source                // the credentials that depend on the principal, nil for static headers
+	tls         func() (*tls.Config, error)        // toward the upstream, nil without files of its own
 	latest      atomic.Pointer[connector.Snapshot] // the latest from the connector
 
 	deadline    time.Time     // the end of the wait for the first attempt
@@ -70,6 +72,7 @@ func (g *Gateway) newConnection(key string, o upstream.Options, l connector.Life
 	c.sessions = upstream.NewSessions(o)
 	if o.HTTP != nil {
 		c.credentials, _ = o.HTTP.Credentials.(*credentials.Source)
+		c.tls = o.HTTP.TLS
 	}
 	c.sessions.SetLogLevel(g.currentLogLevel())
 	return c

@@ -9,7 +9,7 @@ import (
 )
 
 // expiries is a collector of the times at which the credentials of the configuration in force
-// expire. Those that never expire have no series.
+// expire, and of grants that are missing. Credentials that never expire have no series.
 type expiries struct{ g *Gateway }
 
 var (
@@ -17,12 +17,18 @@ var (
 		"When the certificate that the gateway serves expires.", nil, nil)
 	keyExpiry = prometheus.NewDesc("mcp_gateway_api_key_expiry_timestamp_seconds",
 		"When the API key of the configuration expires.", []string{"id"}, nil)
+	clientCertExpiry = prometheus.NewDesc("mcp_gateway_upstream_certificate_expiry_timestamp_seconds",
+		"When the certificate that the gateway shows to the upstream expires.", []string{"upstream"}, nil)
+	grantMissing = prometheus.NewDesc("mcp_gateway_upstream_grant_missing",
+		"Whether the gateway has no grant of its own for an upstream with grants of users: 1 or 0.", []string{"upstream"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (e expiries) Describe(to chan<- *prometheus.Desc) {
 	to <- certificateExpiry
 	to <- keyExpiry
+	to <- clientCertExpiry
+	to <- grantMissing
 }
 
 // Collect implements prometheus.Collector.
@@ -33,17 +39,31 @@ func (e expiries) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	if e.g.certs != nil {
-		gauge(certificateExpiry, e.g.certs.expires())
+		gauge(certificateExpiry, firstExpiry(e.g.certs.get))
 	}
-	for _, k := range e.g.generation.Load().cfg.Auth.APIKeys { // their ids differ
+	now := e.g.generation.Load()
+	for _, k := range now.cfg.Auth.APIKeys { // their ids differ
 		gauge(keyExpiry, k.ExpiresAt(), k.ID)
+	}
+	for _, u := range now.entries {
+		c := u.active.Load()
+		if c.tls != nil {
+			gauge(clientCertExpiry, firstExpiry(c.tls), u.name)
+		}
+		if c.credentials != nil && c.credentials.TakesGrants() {
+			missing := 0.0
+			if c.credentials.NeedsGrant(nil) {
+				missing = 1
+			}
+			to <- prometheus.MustNewConstMetric(grantMissing, prometheus.GaugeValue, missing, u.name)
+		}
 	}
 }
 
-// expires returns when the first certificate of the chain in use expires. It reads changed
+// firstExpiry returns when the first certificate of the chains in use expires. It reads changed
 // files as a handshake does, so that a gateway without new connections reports them too.
-func (c *certificateFiles) expires() (first time.Time) {
-	conf, err := c.get()
+func firstExpiry(get func() (*tls.Config, error)) (first time.Time) {
+	conf, err := get()
 	if err != nil {
 		return first
 	}

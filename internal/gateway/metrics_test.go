@@ -29,20 +29,29 @@ func TestGaugesOfTheConfiguration(t *testing.T) {
 	g, _ := start(t, fmt.Sprintf(`
 tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem}
 auth: {mode: api-key, api_keys: [{id: ci, sha256: %[2]s2, expires: 2030-01-01}, {id: old, sha256: %[2]s3}]}
-upstreams: {a: {command: a, disabled: true}}
+upstreams:
+  a: {command: a, disabled: true}
+  certified: {url: "https://127.0.0.1:1/mcp", client_cert: {cert: %[1]s/cert.pem, key: %[1]s/key.pem}}
+  unreadable: {url: "https://127.0.0.1:1/mcp", client_cert: {cert: %[1]s/none.pem, key: %[1]s/key.pem}}
+  granted: {url: "http://127.0.0.1:1/mcp", auth: {kind: user}}
 `, dir, key), false)
 	want := map[string]string{
-		`mcp_gateway_config_last_reload_successful`:                "1",
-		`mcp_gateway_api_key_expiry_timestamp_seconds{id="ci"}`:    "1.893456e+09",
-		`mcp_gateway_api_key_expiry_timestamp_seconds{id="old"}`:   "",
-		`mcp_gateway_upstream_concurrency_limit{upstream="other"}`: "",
+		`mcp_gateway_config_last_reload_successful`:                                        "1",
+		`mcp_gateway_api_key_expiry_timestamp_seconds{id="ci"}`:                            "1.893456e+09",
+		`mcp_gateway_api_key_expiry_timestamp_seconds{id="old"}`:                           "",
+		`mcp_gateway_upstream_concurrency_limit{upstream="other"}`:                         "",
+		`mcp_gateway_upstream_certificate_expiry_timestamp_seconds{upstream="certified"}`:  fmt.Sprintf("%g", float64(firstExpiry(g.certs.get).Unix())),
+		`mcp_gateway_upstream_certificate_expiry_timestamp_seconds{upstream="unreadable"}`: "",
+		`mcp_gateway_upstream_certificate_expiry_timestamp_seconds{upstream="granted"}`:    "",
+		`mcp_gateway_upstream_grant_missing{upstream="granted"}`:                           "1",
+		`mcp_gateway_upstream_grant_missing{upstream="certified"}`:                         "",
 	}
 	for series, value := range want {
 		if got := gauge(t, g, series); got != value {
 			t.Errorf("%s is %q, want %q", series, got, value)
 		}
 	}
-	if at := g.certs.expires(); !at.After(time.Now()) || gauge(t, g, "mcp_gateway_certificate_expiry_timestamp_seconds") == "" {
+	if at := firstExpiry(g.certs.get); !at.After(time.Now()) || gauge(t, g, "mcp_gateway_certificate_expiry_timestamp_seconds") == "" {
 		t.Errorf("the certificate expires %s", at)
 	}
 	if text := page(t, g, "/metrics"); !strings.Contains(text, `mcp_gateway_build_info{goversion="go`) || !strings.Contains(text, `version="test"} 1`) {

@@ -278,6 +278,11 @@ func TestListsBeforeTheGrant(t *testing.T) {
 	open, closed := newShop(t, as, false), newShop(t, as, true)
 	as.SetUser("service")
 	c := startCredentials(t, idp, fmt.Sprintf("  open: {url: %q, auth: {kind: user}}\n  closed: {url: %q, auth: {kind: user}}\n", open.url, closed.url), logIn(t, "open"))
+	for upstream, want := range map[string]string{"open": "0", "closed": "1"} {
+		if got := gauge(t, c.g, `mcp_gateway_upstream_grant_missing{upstream="`+upstream+`"}`); got != want {
+			t.Errorf("grant missing for %s: %s, want %s", upstream, got, want)
+		}
+	}
 	ann := c.tokenOf("ann")
 	list, answer := c.lists(ann)
 	want(t, list, "open__of_service")

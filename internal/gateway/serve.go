@@ -45,7 +45,7 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 	}
 	mcp := http1server.New(behind)
 	adm := &http.Server{Handler: admin.New(admin.Options{
-		Ready: g.waitingFor, Down: g.down, Failing: g.failing, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
+		Ready: g.notReady, Down: g.down, Failing: g.failing, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
 		Reload: g.handleReload, Status: g.handleStatus, Guard: g.adminGuard.Load,
 	}), ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: g.errorLog()}
 
