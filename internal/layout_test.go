@@ -39,6 +39,7 @@ var mayImport = map[string]struct {
 	"conform":    {[]string{"wire", "call", "namespace", "content", "toolschema", "sanitize"}, "checks look at one result or item, never at the catalog or a transport"},
 	"catalog":    {[]string{"wire", "call", "gzipped", "canonical", "namespace", "policy", "profile", "conform", "toolschema", "sanitize", "enrich", "downlevel", "search"}, "the table is built from names and decisions, not from connectors"},
 	"search":     {[]string{"wire"}, "tools are ranked by their words alone: the catalog says which documents a view has"},
+	"script":     {[]string{"wire"}, "a script reaches its host alone, which is handed in"},
 	"consent":    {[]string{"wire", "call", "plaintext"}, "what a user is shown depends on the call alone"},
 	"bridge":     {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
 	"router":     {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel", "bridge", "consent", "fairshare", "ratelog"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
@@ -103,7 +104,7 @@ var leaves = []string{"glob", "plaintext"}
 
 // pure packages have no input and output: they can be tested and reasoned about
 // without a network, a clock or a log.
-var pure = []string{"wire", "gzipped", "call", "canonical", "glob", "plaintext", "namespace", "policy", "profile", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "bridge", "consent", "search", "imagescale"}
+var pure = []string{"wire", "gzipped", "call", "canonical", "glob", "plaintext", "namespace", "policy", "profile", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "bridge", "consent", "search", "imagescale", "script"}
 
 var notInPure = []string{"net/http", "net", "os", "os/exec", "log", "log/slog", "go.uber.org/zap", "github.com/prometheus/client_golang/prometheus"}
 

@@ -1,0 +1,428 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"go.starlark.net/starlark"
+
+	"mcpgateway/internal/wire"
+)
+
+// request is one call that a script asks for.
+type request struct {
+	tool      string
+	arguments wire.Raw
+}
+
+// outcome is the end of a call: a result, or the error of the host.
+type outcome struct {
+	result wire.Raw
+	err    error
+}
+
+// request reads the arguments of call: the name of the tool, a dict of arguments, and
+// further arguments by name.
+func (r *Run) request(function string, args starlark.Tuple, kwargs []starlark.Tuple) (request, error) {
+	usage := fmt.Errorf(`write %s("tool", {"argument": value, …})`, function)
+	if len(args) == 0 { // call(name="tool", arguments={…})
+		var name, arguments starlark.Value
+		if err := starlark.UnpackArgs(function, nil, kwargs, "name", &name, "arguments?", &arguments); err != nil {
+			return request{}, usage
+		}
+		args, kwargs = starlark.Tuple{name}, nil
+		if arguments != nil {
+			args = append(args, arguments)
+		}
+	}
+	tool, ok := starlark.AsString(args[0])
+	if !ok || len(args) > 2 {
+		return request{}, usage
+	}
+	all := new(starlark.Dict)
+	if len(args) == 2 && args[1] != starlark.None {
+		given, ok := args[1].(*starlark.Dict)
+		if !ok {
+			return request{}, fmt.Errorf("%s: the arguments of the tool are a %s, and must be a dict", function, args[1].Type())
+		}
+		all = given
+	}
+	if len(kwargs) > 0 {
+		merged := new(starlark.Dict)
+		if err := r.alloc(sizeOf(all) + entrySize*int64(len(kwargs))); err != nil {
+			return request{}, err
+		}
+		for k, v := range all.Entries() {
+			_ = merged.SetKey(k, v) // the dict is new
+		}
+		for _, kv := range kwargs {
+			_ = merged.SetKey(kv[0], kv[1])
+		}
+		all = merged
+	}
+	raw, err := r.encode(nil, all, int(min(r.memory, maxArguments)))
+	if errors.Is(err, errTooLong) {
+		err = fmt.Errorf("%s: the arguments of the tool have more than %d bytes", function, maxArguments)
+	}
+	if err == nil {
+		err = r.alloc(int64(len(raw)))
+	}
+	return request{tool, raw}, err
+}
+
+// maxArguments bounds the arguments of one call.
+const maxArguments = 4 << 20
+
+// count takes n calls off the limit.
+func (r *Run) count(n int) error {
+	if r.calls += n; r.calls > r.limits.Calls {
+		return fmt.Errorf("the script makes more than %d calls. Use tools that do more at once, or continue in another script", r.limits.Calls)
+	}
+	return nil
+}
+
+// send runs calls at the same time, as many as the limit allows, and returns their outcomes.
+func (r *Run) send(requests []request) ([]outcome, error) {
+	if err := r.count(len(requests)); err != nil {
+		return nil, err
+	}
+	r.active.pause()
+	defer r.active.resume()
+	outcomes := make([]outcome, len(requests))
+	if len(requests) == 1 {
+		outcomes[0] = r.one(requests[0])
+	} else {
+		var group sync.WaitGroup
+		next := make(chan int)
+		for range min(r.limits.Parallel, len(requests)) {
+			group.Go(func() {
+				for i := range next {
+					outcomes[i] = r.one(requests[i])
+				}
+			})
+		}
+		for i := range requests {
+			next <- i
+		}
+		close(next)
+		group.Wait()
+	}
+	return outcomes, context.Cause(r.ctx)
+}
+
+func (r *Run) one(q request) outcome {
+	if err := r.ctx.Err(); err != nil {
+		return outcome{err: err}
+	}
+	raw, err := r.opts.Host.Call(r.ctx, q.tool, q.arguments)
+	return outcome{raw, err}
+}
+
+// call is call(name, arguments): the value of the result, or the end of the script.
+func (r *Run) call(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	q, err := r.request("call", args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	outcomes, err := r.send([]request{q})
+	if err != nil {
+		return nil, err
+	}
+	v, failed, err := r.read(outcomes[0])
+	if err != nil {
+		return nil, err
+	}
+	if failed != "" {
+		return nil, fmt.Errorf("%s: %s", q.tool, failed)
+	}
+	return v.value, nil
+}
+
+// tryCall is try_call(name, arguments): a record that says whether the call succeeded.
+func (r *Run) tryCall(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	q, err := r.request("try_call", args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	outcomes, err := r.send([]request{q})
+	if err != nil {
+		return nil, err
+	}
+	return r.record(outcomes[0])
+}
+
+// record returns an outcome as a value.
+func (r *Run) record(o outcome) (starlark.Value, error) {
+	read, failed, err := r.read(o)
+	if err != nil {
+		return nil, err
+	}
+	var problem starlark.Value = starlark.None
+	if failed != "" {
+		problem = starlark.String(failed)
+	}
+	return &record{
+		names:  []string{"ok", "value", "error", "text"},
+		values: []starlark.Value{starlark.Bool(failed == ""), read.value, problem, starlark.String(read.text)},
+	}, r.alloc(listSize + 5*slotSize + int64(len(failed)))
+}
+
+// parallel is parallel([(name, arguments), …]): the values of the results in their order.
+func (r *Run) parallel(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	requests, outcomes, err := r.sendAll("parallel", args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]starlark.Value, len(outcomes))
+	for i, o := range outcomes {
+		v, failed, err := r.read(o)
+		if err != nil {
+			return nil, err
+		}
+		if failed != "" {
+			return nil, fmt.Errorf("call %d of %d, %s: %s. All calls have ended; try_parallel returns a result for each", i+1, len(outcomes), requests[i].tool, failed)
+		}
+		values[i] = v.value
+	}
+	return starlark.NewList(values), r.alloc(listSize + slotSize*int64(len(values)))
+}
+
+// tryParallel is try_parallel: records in the place of values.
+func (r *Run) tryParallel(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	_, outcomes, err := r.sendAll("try_parallel", args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]starlark.Value, len(outcomes))
+	for i, o := range outcomes {
+		if values[i], err = r.record(o); err != nil {
+			return nil, err
+		}
+	}
+	return starlark.NewList(values), r.alloc(listSize + slotSize*int64(len(values)))
+}
+
+func (r *Run) sendAll(function string, args starlark.Tuple, kwargs []starlark.Tuple) ([]request, []outcome, error) {
+	var list starlark.Iterable
+	usage := fmt.Errorf(`write %s([("tool", {"argument": value, …}), …])`, function)
+	if err := starlark.UnpackPositionalArgs(function, args, kwargs, 1, &list); err != nil {
+		return nil, nil, usage
+	}
+	n, err := r.length(list)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.calls+n > r.limits.Calls {
+		return nil, nil, r.count(n)
+	}
+	requests := make([]request, 0, n)
+	iter := list.Iterate()
+	defer iter.Done()
+	for e := starlark.Value(nil); iter.Next(&e); {
+		q, err := r.element(function, e)
+		if err != nil {
+			return nil, nil, fmt.Errorf("element %d: %w", len(requests), err)
+		}
+		requests = append(requests, q)
+	}
+	outcomes, err := r.send(requests)
+	return requests, outcomes, err
+}
+
+// element reads an element of the list of parallel: (name, arguments), a name, or a dict
+// with name and arguments.
+func (r *Run) element(function string, e starlark.Value) (request, error) {
+	switch e := e.(type) {
+	case starlark.String:
+		return r.request(function, starlark.Tuple{e}, nil)
+	case starlark.Tuple:
+		return r.request(function, e[:min(len(e), 3):min(len(e), 3)], nil)
+	case *starlark.List:
+		parts := starlark.Tuple{}
+		for i := range min(e.Len(), 3) {
+			parts = append(parts, e.Index(i))
+		}
+		return r.request(function, parts, nil)
+	case *starlark.Dict:
+		name, _, _ := e.Get(starlark.String("name"))
+		arguments, found, _ := e.Get(starlark.String("arguments"))
+		if !found {
+			arguments = starlark.None
+		}
+		if name != nil {
+			return r.request(function, starlark.Tuple{name, arguments}, nil)
+		}
+	case starlark.Callable:
+		return request{}, errors.New(`is a function. Write the call as ("tool", {"argument": value, …})`)
+	}
+	return request{}, fmt.Errorf(`is a %s. Write ("tool", {"argument": value, …})`, e.Type())
+}
+
+// reading is the content of a result as values.
+type reading struct {
+	value starlark.Value
+	text  string
+}
+
+// read returns the content of an outcome. failed is the text of an error of the tool or of
+// the host; err ends the script.
+func (r *Run) read(o outcome) (v reading, failed string, err error) {
+	v.value = starlark.None
+	if o.err != nil {
+		if e, ok := errors.AsType[*wire.Error](o.err); ok {
+			return v, clip(e.Message, maxMessage), nil
+		}
+		return v, clip(o.err.Error(), maxMessage), nil
+	}
+	result := wire.ValueOf(o.result)
+	if err := r.alloc(int64(len(o.result))); err != nil {
+		return v, "", err
+	}
+	v.text = textOfContent(result.Get("content"))
+	if err := r.alloc(int64(len(v.text))); err != nil {
+		return v, "", err
+	}
+	if result.Get("isError").Bool() {
+		if v.text == "" {
+			return v, "the tool reported an error without a text", nil
+		}
+		return v, clip(v.text, maxMessage), nil
+	}
+	v.value, err = r.natural(result, v.text)
+	return v, "", err
+}
+
+// natural returns the value of a result: its structured content, or its text, decoded if it
+// is one block with a JSON object or array.
+func (r *Run) natural(result wire.Value, text string) (starlark.Value, error) {
+	if structured := result.Get("structuredContent"); structured.Exists() {
+		return r.value(structured)
+	}
+	blocks, texts := 0, 0
+	for b := range result.Get("content").Elements() {
+		blocks++
+		if b.Get("type").IsString("text") {
+			texts++
+		}
+	}
+	if blocks == 0 {
+		return starlark.None, nil
+	}
+	if trimmed := strings.TrimSpace(text); blocks == 1 && texts == 1 && (strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[")) {
+		r.work(len(trimmed))
+		if wire.Check([]byte(trimmed), wire.Limits{Depth: maxNesting}, wire.Strict) == nil {
+			return r.value(wire.ValueOf(wire.Raw(trimmed)))
+		}
+	}
+	return starlark.String(text), nil
+}
+
+// textOfContent returns the text of content blocks, one after the other. A block without text
+// is named in brackets.
+func textOfContent(content wire.Value) string {
+	var parts []string
+	for b := range content.Elements() {
+		kind := b.Get("type").Str()
+		switch {
+		case kind == "text":
+			parts = append(parts, b.Get("text").Str())
+		case b.Get("resource", "text").Exists():
+			parts = append(parts, b.Get("resource", "text").Str())
+		case b.Get("uri").Exists():
+			parts = append(parts, "["+kind+" "+b.Get("uri").Str()+"]")
+		default:
+			parts = append(parts, strings.TrimRight("["+kind+" "+b.Get("mimeType").Str(), " ")+"]")
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// search is search(query, limit=…, upstream=…, annotations=…): a list of dicts.
+func (r *Run) search(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	query := new(starlark.Dict)
+	if len(args) > 1 {
+		return nil, errors.New(`write search("words", limit = 5)`)
+	}
+	for _, a := range args {
+		_ = query.SetKey(starlark.String("query"), a)
+	}
+	for _, kv := range kwargs {
+		_ = query.SetKey(kv[0], kv[1])
+	}
+	raw, err := r.encode(nil, query, maxSource)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.count(1); err != nil {
+		return nil, err
+	}
+	r.active.pause()
+	found, err := r.opts.Host.Search(r.ctx, raw)
+	r.active.resume()
+	if err != nil {
+		return nil, err
+	}
+	return r.value(wire.ValueOf(found))
+}
+
+// describe is describe(name, …): the signatures and descriptions of tools, as text.
+func (r *Run) describe(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var names []string
+	if len(args) == 1 && !isScalar(args[0]) { // describe([name, …])
+		n, err := r.length(args[0])
+		if err != nil {
+			return nil, err
+		}
+		if err := r.spreadNames(&args, n); err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range args {
+		name, ok := starlark.AsString(a)
+		if !ok {
+			return nil, errors.New(`write describe("tool", …)`)
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 || len(names) > maxDescribed || len(kwargs) > 0 {
+		return nil, fmt.Errorf(`write describe("tool", …) with 1 to %d tools`, maxDescribed)
+	}
+	if err := r.count(1); err != nil {
+		return nil, err
+	}
+	r.active.pause()
+	definitions, err := r.opts.Host.Describe(r.ctx, names)
+	r.active.resume()
+	if err != nil {
+		return nil, err
+	}
+	var stubs []string
+	for _, d := range definitions {
+		stubs = append(stubs, Stub(d))
+	}
+	return r.made(starlark.String(strings.Join(stubs, "\n\n")))
+}
+
+// maxDescribed is how many tools one call of describe may name.
+const maxDescribed = 50
+
+// spreadNames replaces a list by its elements.
+func (r *Run) spreadNames(args *starlark.Tuple, n int) error {
+	if n > maxDescribed {
+		return fmt.Errorf("describe takes at most %d tools", maxDescribed)
+	}
+	iter := starlark.Iterate((*args)[0])
+	if iter == nil {
+		return nil
+	}
+	defer iter.Done()
+	var names starlark.Tuple
+	for e := starlark.Value(nil); iter.Next(&e); {
+		names = append(names, e)
+	}
+	*args = names
+	return nil
+}
