@@ -42,7 +42,7 @@ var mayImport = map[string]struct {
 	"script":     {[]string{"wire"}, "a script reaches its host alone, which is handed in"},
 	"consent":    {[]string{"wire", "call", "plaintext"}, "what a user is shown depends on the call alone"},
 	"bridge":     {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
-	"router":     {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel", "bridge", "consent", "fairshare", "ratelog"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
+	"router":     {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel", "bridge", "consent", "fairshare", "ratelog", "results", "imagescale"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
 
 	"metatool": {[]string{"wire", "call", "catalog", "profile", "content", "search"}, "own tools see one view and call through the pipeline: they know neither upstreams nor the router"},
 

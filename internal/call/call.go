@@ -2,6 +2,7 @@ package call
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -101,6 +102,10 @@ type Refused struct {
 	// 403.
 	Scopes []string
 }
+
+// ErrNoItem says that an item of the gateway itself does not exist. The router answers as for every
+// item that does not exist.
+var ErrNoItem = errors.New("the gateway has no such item")
 
 // Error returns the text of Err.
 func (e *Refused) Error() string { return e.Err.Error() }

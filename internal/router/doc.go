@@ -2,7 +2,7 @@
 // show it whole:
 //
 //	resolve ▶ authorize ▶ complete ▶ validate ▶ resume ▶ own ▶ confirm ▶ limit ▶ rewrite ▶ send
-//	mask ▶ rewrite ▶ conform ▶ sanitize ▶ enrich ▶ downlevel ▶ mask
+//	mask ▶ rewrite ▶ conform ▶ sanitize ▶ enrich ▶ shorten ▶ downlevel ▶ mask
 //
 // The first line is the way of a request to its upstream, the second the way of the answer
 // back. Each stage is a function in the file of its name.

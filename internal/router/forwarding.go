@@ -1,6 +1,8 @@
 package router
 
 import (
+	"context"
+
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
@@ -12,6 +14,7 @@ import (
 // forwarding is one request on its way from a client to an upstream and back. The
 // stages of the pipeline fill it in, in their order.
 type forwarding struct {
+	ctx    context.Context // of the request, once it runs
 	router *Router
 	call   *call.Call // as the client sent it
 	method *wire.Method
@@ -40,7 +43,7 @@ type forwarding struct {
 
 // newForwarding returns the forwarding of a call that is not resolved yet.
 func (r *Router) newForwarding(c *call.Call) *forwarding {
-	return &forwarding{router: r, call: c, method: wire.MethodOf(c.Method)}
+	return &forwarding{ctx: context.Background(), router: r, call: c, method: wire.MethodOf(c.Method)}
 }
 
 // space returns the names of the upstream.

@@ -32,6 +32,8 @@ type Metrics struct {
 	violations    *prometheus.CounterVec
 	sanitized     *prometheus.CounterVec
 	invalidInputs *prometheus.CounterVec
+	shortened     *prometheus.CounterVec
+	scaled        *prometheus.CounterVec
 
 	// Metrics of the path of every call, looked up once.
 	requestCounters   memo[requestLabels, prometheus.Counter]
@@ -90,6 +92,14 @@ func NewMetrics() *Metrics {
 			Name: "mcp_gateway_invalid_inputs_total",
 			Help: "Tool calls that were not sent because their arguments do not fit.",
 		}, []string{"upstream"}),
+		shortened: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_results_shortened_total",
+			Help: "Results of tools over max_result, by outcome.",
+		}, []string{"profile", "outcome"}),
+		scaled: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_gateway_images_scaled_total",
+			Help: "Images in results of tools that were made smaller.",
+		}, []string{"profile"}),
 	}
 	m.requestCounters.find = func(l requestLabels) prometheus.Counter {
 		return m.requests.WithLabelValues(l.method, l.upstream, l.outcome)
@@ -103,6 +113,7 @@ func NewMetrics() *Metrics {
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.requests, m.durations, m.decisions, m.downlevels, m.asks, m.bridged, m.limited, m.violations, m.sanitized, m.invalidInputs,
+		m.shortened, m.scaled,
 	}
 }
 

@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync/atomic"
 
@@ -20,8 +21,8 @@ type OwnTools interface {
 	// the name of that item. Its principal and its client must be those of c. Pass on c.Back, or
 	// a BackChannel around it. inner may be called by many goroutines, until Call returns.
 	//
-	// A result that inner returned may be returned as it is. The errors are a *wire.Error or
-	// that of ctx.
+	// A result that inner returned may be returned as it is. The errors are a *wire.Error,
+	// call.ErrNoItem for a resource that does not exist, or that of ctx.
 	Call(ctx context.Context, c *call.Call, target catalog.Target, view *catalog.View, inner func(context.Context, *call.Call) (call.Result, error)) (call.Result, error)
 }
 
@@ -53,8 +54,26 @@ func (f *forwarding) own(ctx context.Context) (bool, error) {
 		return f.router.handleInner(ctx, &d)
 	}
 	f.result, err = f.router.ownTools.Call(ctx, f.call, f.target, view, inner)
-	if err == nil && f.result.Revision == "" { // the gateway's own result, and not one of an upstream
-		f.result.Raw, err = f.downlevel(f.result.Raw)
+	if err != nil {
+		if errors.Is(err, call.ErrNoItem) {
+			err = notFound(f.call, f.view, f.ref)
+		}
+		return true, err
 	}
-	return true, err
+	return true, f.finishOwn()
 }
+
+// finishOwn takes the result of an own item through the result stages that it needs. Those of an
+// inner call are behind the result of an upstream, but it may be too long.
+func (f *forwarding) finishOwn() error {
+	raw := f.result.Raw
+	short, err := f.shorten(raw)
+	if err == nil && (f.result.Revision == "" || !sameBytes(short, raw)) {
+		short, err = f.downlevel(short)
+	}
+	f.result.Raw = short
+	return err
+}
+
+// sameBytes reports whether two texts are the same memory.
+func sameBytes(a, b wire.Raw) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }

@@ -44,6 +44,7 @@ var resultStages = []resultStage{
 	{"conform", (*forwarding).conform, nil}, // to the specification
 	{"sanitize", (*forwarding).sanitize, (*forwarding).sanitizeError},
 	{"enrich", (*forwarding).enrich, nil},       // with what SEP-2093 adds
+	{"shorten", (*forwarding).shorten, nil},     // to what the profile allows a result of a tool
 	{"downlevel", (*forwarding).downlevel, nil}, // to the revision of the client
 	{"mask", nil, (*forwarding).maskMissing},
 }
@@ -65,6 +66,7 @@ type resultStage struct {
 // run takes the request through its stages and the answer of the upstream back. The
 // error is a *wire.Error or that of ctx.
 func (f *forwarding) run(ctx context.Context, stages []requestStage) (call.Result, error) {
+	f.ctx = ctx
 	defer func() { f.reservation.release() }()
 	switch done, err := f.request(ctx, stages); {
 	case err != nil && f.sent:

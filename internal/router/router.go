@@ -18,6 +18,7 @@ import (
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/ratelog"
+	"mcpgateway/internal/results"
 	"mcpgateway/internal/wire"
 )
 
@@ -39,6 +40,9 @@ type Routes struct {
 	// Subscribers are the upstreams that accept subscriptions, by name.
 	Subscribers map[string]Subscriber
 	Bridge      BridgeSettings
+	// Results are the rules about results of tools by profile, for the profiles that have any.
+	// If it is nil, calls have no cost for it.
+	Results map[string]ResultRules
 	// PrincipalTables are the tables of principals to whom an upstream lists items of
 	// their own. If it is nil, because no upstream does, calls have no cost for it.
 	PrincipalTables PrincipalTables
@@ -153,6 +157,8 @@ type Options struct {
 	Tokens OneTimeTokens
 	// OwnTools answers calls of the gateway's own items. It is required if a table has any.
 	OwnTools OwnTools
+	// Results keeps long results. It is required if Routes have rules with a maximum.
+	Results results.Store
 	// Audit records decisions and calls. It is optional and costs nothing without.
 	Audit *Audit
 	// OnNonconforming is called with each answer of an upstream that violates the
@@ -180,6 +186,7 @@ type Router struct {
 	limits          limiter
 	tokens          OneTimeTokens
 	ownTools        OwnTools
+	results         results.Store
 	handleInner     func(context.Context, *call.Call) (call.Result, error) // Handle, which the tables of stages cannot refer to
 	loggedOnce      logOnce
 	waits           taskWaiters
@@ -206,6 +213,7 @@ func New(o Options, first *Routes) *Router {
 		limits:          limiter{now: time.Now},
 		tokens:          o.Tokens,
 		ownTools:        o.OwnTools,
+		results:         o.Results,
 		audit:           o.Audit,
 		onNonconforming: o.OnNonconforming,
 		polls:           newTaskPolls(),
