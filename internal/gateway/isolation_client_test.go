@@ -86,6 +86,7 @@ func (v *testClient) serve(verb, path, body string, header ...string) *streamRec
 		r.Header.Set("Accept", "text/event-stream")
 	}
 	r.Header.Set("X-Who", v.who.Subject)
+	r.Header.Set("X-Profile", v.who.Profile)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}

@@ -28,8 +28,9 @@ type testGateway struct {
 	t        *testing.T
 	front    *frontend.Server
 	subs     *router.Subscriptions
+	world    gatewaytest.WorldPolicy
 	policy   *policy.Policy
-	table    *catalog.Table
+	routes   *router.Routes
 	sources  func(changed string) []catalog.Source
 	everyURI string // all URIs of the world, as members of an array
 }
@@ -55,9 +56,9 @@ func (worldServer) Subscribe(context.Context, *call.Call, string) (func(), error
 }
 
 // newTestGateway returns a gateway for the upstreams that keep accepts, without the items
-// that hidden accepts.
-func newTestGateway(t *testing.T, p *policy.Policy, hidden func(gatewaytest.WorldItem) bool, keep func(string) bool) *testGateway {
-	s := &testGateway{t: t, policy: p}
+// that hidden accepts. It has the profiles of wp.
+func newTestGateway(t *testing.T, wp gatewaytest.WorldPolicy, p *policy.Policy, hidden func(gatewaytest.WorldItem) bool, keep func(string) bool) *testGateway {
+	s := &testGateway{t: t, world: wp, policy: p}
 	s.sources = func(changed string) []catalog.Source {
 		sources := gatewaytest.WorldSources(t, func(it gatewaytest.WorldItem) bool { return !hidden(it) }, keep)
 		for _, it := range gatewaytest.World {
@@ -77,8 +78,8 @@ func newTestGateway(t *testing.T, p *policy.Policy, hidden func(gatewaytest.Worl
 		u := worldServer{src.Naming.Upstream(), hidden}
 		routes.Upstreams[u.name], routes.Subscribers[u.name] = u, u
 	}
-	s.table = s.build(sources)
-	routes.Table = s.table
+	s.routes = routes
+	s.build(routes, sources)
 	settled := make(chan struct{})
 	close(settled)
 	r := router.New(router.Options{Started: settled, Logger: zap.NewNop(), Metrics: router.NewMetrics()}, routes)
@@ -88,7 +89,7 @@ func newTestGateway(t *testing.T, p *policy.Policy, hidden func(gatewaytest.Worl
 		Authenticate: func(req *http.Request) (*call.Principal, error) {
 			for _, p := range gatewaytest.WorldPrincipals {
 				if p.Subject == req.Header.Get("X-Who") {
-					return p, nil
+					return p.In(req.Header.Get("X-Profile")), nil
 				}
 			}
 			return nil, errors.New("nobody")
@@ -105,16 +106,23 @@ func newTestGateway(t *testing.T, p *policy.Policy, hidden func(gatewaytest.Worl
 	return s
 }
 
-func (s *testGateway) build(sources []catalog.Source) *catalog.Table {
-	return catalog.Build(catalog.Options{Policy: s.policy, PageItems: 2}, sources)
+// build builds the tables of all profiles.
+func (s *testGateway) build(routes *router.Routes, sources []catalog.Source) {
+	routes.Table = catalog.Build(catalog.Options{Policy: s.policy, PageItems: 2}, sources)
+	routes.Profiles = s.world.Tables(s.t, routes.Table)
 }
 
 // change changes an item: its upstream announces that, and clients are notified.
 func (s *testGateway) change(it gatewaytest.WorldItem) {
 	changed := map[string]catalog.Changes{it.Upstream: {Tools: it.Kind == call.Tool, Prompts: it.Kind == call.Prompt, Resources: it.Kind == call.Resource || it.Kind == call.Template}}
-	diff := catalog.NewDiff(s.table, s.build(s.sources(it.ID())), changed)
+	next := &router.Routes{}
+	s.build(next, s.sources(it.ID()))
+	diffs := make(map[string]*catalog.Diff)
+	for profile, table := range next.Tables() {
+		diffs[profile] = catalog.NewDiff(s.routes.TableIn(profile), table, changed)
+	}
 	s.front.ListChangedFor(func(who *call.Principal, client *call.Client) (tools, prompts, resources bool) {
-		c := diff.For(who, client)
+		c := diffs[who.Profile].For(who, client)
 		return c.Tools, c.Prompts, c.Resources
 	})
 	if it.Kind == call.Resource {
@@ -187,12 +195,32 @@ func mayConfirm(view *catalog.View, uri string) bool {
 // event ids of other principals.
 func TestHiddenItemsShowAtNoFrontEnd(t *testing.T) {
 	compiled := gatewaytest.WorldConditions(t)
-	const policies, requests = 120, 12
+	testIsolation(t, 120, func(r *rand.Rand) (gatewaytest.WorldPolicy, []*call.Principal) {
+		wp, first := gatewaytest.RandomPolicy(r, compiled), r.IntN(3)
+		return wp, []*call.Principal{gatewaytest.WorldPrincipals[first], gatewaytest.WorldPrincipals[(first+1)%3], call.Local}
+	})
+}
+
+// The same holds for one principal that uses two random profiles at the same time, and the
+// default one: nothing of one profile shows in another, or is worth anything there.
+func TestProfilesShowNothingOfEachOther(t *testing.T) {
+	compiled := gatewaytest.WorldConditions(t)
+	testIsolation(t, 80, func(r *rand.Rand) (gatewaytest.WorldPolicy, []*call.Principal) {
+		wp := gatewaytest.RandomPolicy(r, compiled)
+		wp.Profiles = map[string]gatewaytest.WorldProfile{"one": gatewaytest.RandomProfile(r, "one"), "two": gatewaytest.RandomProfile(r, "two")}
+		who := gatewaytest.Pick(r, gatewaytest.WorldPrincipals...)
+		return wp, []*call.Principal{who.In("one"), who.In("two"), who}
+	})
+}
+
+// testIsolation tries random policies, each with some of its principals.
+func testIsolation(t *testing.T, policies int, random func(*rand.Rand) (gatewaytest.WorldPolicy, []*call.Principal)) {
+	const requests = 12
 	hiddenAtAll, notified, foreign, alike := 0, 0, 0, 0
 	for seed := range uint64(policies) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 77))
-			wp := gatewaytest.RandomPolicy(r, compiled)
+			wp, principals := random(r)
 			p := policy.MustNew(wp.Opts)
 			ctx, cancel := context.WithCancel(t.Context())
 			var pairs []clientPair
@@ -208,10 +236,9 @@ func TestHiddenItemsShowAtNoFrontEnd(t *testing.T) {
 				}
 				synctest.Wait()
 			}()
-			whole := newTestGateway(t, p, func(gatewaytest.WorldItem) bool { return false }, func(string) bool { return true })
+			whole := newTestGateway(t, wp, p, func(gatewaytest.WorldItem) bool { return false }, func(string) bool { return true })
 
-			first := r.IntN(3)
-			for _, who := range []*call.Principal{gatewaytest.WorldPrincipals[first], gatewaytest.WorldPrincipals[(first+1)%3], call.Local} {
+			for _, who := range principals {
 				for _, how := range []string{"modern", "legacy", "sse", "stdio"} {
 					if (how == "stdio") != (who == call.Local) {
 						continue
@@ -220,13 +247,13 @@ func TestHiddenItemsShowAtNoFrontEnd(t *testing.T) {
 					hidden := func(it gatewaytest.WorldItem) bool {
 						return wp.Decide(gatewaytest.Query{Who: who, Rev: rev, Item: it}) == policy.Deny
 					}
-					view := whole.table.View(who, &call.Client{Revision: rev})
+					view := whole.routes.TableFor(who).View(who, &call.Client{Revision: rev})
 					for _, up := range []string{"db", "files", "gone", "open"} {
 						if view.Part(up) != nil && !wp.MayReach(who, up) {
 							t.Fatalf("policy %d: %s may know of the upstream %s: %+v", seed, who.Subject, up, wp)
 						}
 					}
-					less := newTestGateway(t, p, hidden, func(up string) bool { return view.Part(up) != nil })
+					less := newTestGateway(t, wp, p, hidden, func(up string) bool { return view.Part(up) != nil })
 					pairs = append(pairs, clientPair{whole.connect(ctx, who, how), less.connect(ctx, who, how)})
 					for _, it := range gatewaytest.World {
 						if hidden(it) {
@@ -238,7 +265,7 @@ func TestHiddenItemsShowAtNoFrontEnd(t *testing.T) {
 			same := func(i int, what string, there, alone string) {
 				if diff := cmp.Diff(alone, there); diff != "" {
 					v := pairs[i].there
-					t.Fatalf("policy %d, %s, %s: %+v\n%s (-without the hidden items +with):\n%s", seed, v.who.Subject, v.how, wp, what, diff)
+					t.Fatalf("policy %d, %s %s, %s: %+v\n%s (-without the hidden items +with):\n%s", seed, v.who.Subject, v.who.Profile, v.how, wp, what, diff)
 				}
 			}
 			var pages [][2]string
@@ -256,7 +283,7 @@ func TestHiddenItemsShowAtNoFrontEnd(t *testing.T) {
 			}
 			for i, p := range pairs {
 				v := p.there
-				view := whole.table.View(v.who, &call.Client{Revision: v.revision()})
+				view := whole.routes.TableFor(v.who).View(v.who, &call.Client{Revision: v.revision()})
 				for _, it := range gatewaytest.World {
 					absent := map[string]string{"db": "db+row:~", "files": "files+file:///~/~/~", "open": "memo:~/~/~"}[it.Upstream]
 					if it.Kind != call.Resource || wp.Decide(gatewaytest.Query{Who: v.who, Rev: v.revision(), Item: it}) != policy.Deny ||

@@ -128,7 +128,9 @@ const byMetadata = 6 // the index of the condition on a mimeType
 // WorldPolicy is a random policy, for the gateway and for the naive evaluator.
 type WorldPolicy struct {
 	Opts policy.Options
-	when []int // of each rule, -1 for none
+	// Profiles are what profiles select, by name; there are none unless a test adds some.
+	Profiles map[string]WorldProfile
+	when     []int // of each rule, -1 for none
 }
 
 // Pick returns a random one of the choices.
@@ -177,6 +179,9 @@ func concerns(w policy.Who, p *call.Principal) bool {
 // MayReach reports whether the caller may be allowed any item of an upstream, whatever its
 // items are. If not, no answer may name the upstream.
 func (p WorldPolicy) MayReach(who *call.Principal, upstream string) bool {
+	if o, ok := p.Profiles[who.Profile]; ok && !o.hasUpstream(upstream) {
+		return false
+	}
 	return p.Opts.Default == policy.Allow || slices.ContainsFunc(p.Opts.Rules, func(r policy.Rule) bool {
 		return r.Effect != policy.Deny && concerns(r.Who, who) && (r.What.Upstreams == nil || globbed(r.What.Upstreams, upstream))
 	})
@@ -198,6 +203,9 @@ func globbed(globs []string, s string) bool {
 // Decide evaluates the policy as its grammar defines it, without code of the gateway.
 func (p WorldPolicy) Decide(a Query) policy.Effect {
 	it := a.Item
+	if o, ok := p.Profiles[a.Who.Profile]; ok && !o.selects(it) {
+		return policy.Deny
+	}
 	if u, ok := p.Opts.Upstreams[it.Upstream]; ok {
 		g := [call.Kinds]policy.Globs{call.Tool: u.Tools, call.Prompt: u.Prompts, call.Resource: u.Resources, call.Template: u.Resources}[it.Kind]
 		if globbed(g.Deny, it.Native) || g.Allow != nil && !globbed(g.Allow, it.Native) {

@@ -47,6 +47,11 @@ func (u *worldUpstream) Subscribe(context.Context, *call.Call, string) (func(), 
 
 // worldRouter returns a router for the items and upstreams of the world that the functions keep.
 func worldRouter(t *testing.T, p *policy.Policy, keepItem func(worldItem) bool, keepUpstream func(string) bool) (*Router, map[string]*worldUpstream) {
+	return profilesRouter(t, p, gatewaytest.WorldPolicy{}, keepItem, keepUpstream)
+}
+
+// profilesRouter returns a worldRouter that has profiles, too.
+func profilesRouter(t *testing.T, p *policy.Policy, profiles gatewaytest.WorldPolicy, keepItem func(worldItem) bool, keepUpstream func(string) bool) (*Router, map[string]*worldUpstream) {
 	sources := gatewaytest.WorldSources(t, keepItem, keepUpstream)
 	ups := map[string]*worldUpstream{}
 	routes := &Routes{Upstreams: map[string]Upstream{}, Subscribers: map[string]Subscriber{}}
@@ -56,6 +61,7 @@ func worldRouter(t *testing.T, p *policy.Policy, keepItem func(worldItem) bool, 
 		routes.Upstreams[name], routes.Subscribers[name] = ups[name], ups[name]
 	}
 	routes.Table = catalog.Build(catalog.Options{Policy: p, PageItems: 1}, sources)
+	routes.Profiles = profiles.Tables(t, routes.Table)
 	started := make(chan struct{})
 	close(started)
 	return New(Options{Started: started, Logger: zap.NewNop(), Metrics: NewMetrics()}, routes), ups
@@ -158,17 +164,35 @@ func subscribed(t *testing.T, subs *Subscriptions, who *call.Principal, rev wire
 // see: if both are equal, a caller can infer nothing. A second principal with other rights
 // uses the gateway at the same time, and passes on the cursors of their lists.
 func TestDeniedItemsAreInvisible(t *testing.T) {
-	compiled, principals := gatewaytest.WorldConditions(t), gatewaytest.WorldPrincipals
-	const policies = 2000
+	compiled := gatewaytest.WorldConditions(t)
+	testDenied(t, 2000, func(r *rand.Rand) (gatewaytest.WorldPolicy, []*call.Principal) {
+		return gatewaytest.RandomPolicy(r, compiled), gatewaytest.WorldPrincipals
+	})
+}
+
+// TestItemsOfOtherProfilesAreInvisible does the same with two random profiles: the second
+// principal is the same one in the other profile.
+func TestItemsOfOtherProfilesAreInvisible(t *testing.T) {
+	compiled := gatewaytest.WorldConditions(t)
+	testDenied(t, 1000, func(r *rand.Rand) (gatewaytest.WorldPolicy, []*call.Principal) {
+		wp := gatewaytest.RandomPolicy(r, compiled)
+		wp.Profiles = map[string]gatewaytest.WorldProfile{"one": gatewaytest.RandomProfile(r, "one"), "two": gatewaytest.RandomProfile(r, "two")}
+		who := gatewaytest.Pick(r, gatewaytest.WorldPrincipals...)
+		return wp, []*call.Principal{who.In("one"), who.In("two")}
+	})
+}
+
+// testDenied tries random policies, each with two of its principals.
+func testDenied(t *testing.T, policies int, random func(*rand.Rand) (gatewaytest.WorldPolicy, []*call.Principal)) {
 	denied, confirmed, alike := 0, 0, 0
 	for seed := range uint64(policies) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		wp := gatewaytest.RandomPolicy(r, compiled)
+		wp, principals := random(r)
 		p := policy.MustNew(wp.Opts)
 		at := r.IntN(len(principals))
 		who, other, rev := principals[at], principals[(at+1+r.IntN(len(principals)-1))%len(principals)], gatewaytest.Pick(r, wire.Rev20251125, wire.Rev20260728)
-		name := fmt.Sprintf("policy %d, %s, %s: %+v", seed, who.Subject, rev, wp)
-		whole, ups := worldRouter(t, p, func(worldItem) bool { return true }, func(string) bool { return true })
+		name := fmt.Sprintf("policy %d, %s %s, %s: %+v", seed, who.Subject, who.Profile, rev, wp)
+		whole, ups := profilesRouter(t, p, wp, func(worldItem) bool { return true }, func(string) bool { return true })
 
 		// Compare lists and calls with the naive evaluation.
 		requests, shown := lists(whole, who, rev)
@@ -220,13 +244,13 @@ func TestDeniedItemsAreInvisible(t *testing.T) {
 		}
 
 		// Compare with the world without the hidden items.
-		view := whole.Routes().Table.View(who, &call.Client{Revision: rev})
+		view := whole.Routes().TableFor(who).View(who, &call.Client{Revision: rev})
 		for _, up := range []string{"db", "files", "gone", "open"} {
 			if view.Part(up) != nil && !wp.MayReach(who, up) {
 				t.Fatalf("%s\nthe upstream %s may be named", name, up)
 			}
 		}
-		less, _ := worldRouter(t, p, func(it worldItem) bool { return !hidden[it.ID()] }, func(up string) bool { return view.Part(up) != nil })
+		less, _ := profilesRouter(t, p, wp, func(it worldItem) bool { return !hidden[it.ID()] }, func(up string) bool { return view.Part(up) != nil })
 		requests = append(requests, [2]string{wire.MethodDiscover, `{}`})
 		for _, it := range world {
 			for _, public := range []string{it.Public, it.Public + "x", strings.ToUpper(it.Public), it.Native} {
@@ -301,11 +325,11 @@ func TestDeniedItemsAreInvisible(t *testing.T) {
 		}
 		for _, it := range world {
 			changed := map[string]catalog.Changes{it.Upstream: {Tools: it.Kind == call.Tool, Prompts: it.Kind == call.Prompt, Resources: it.Kind == call.Resource || it.Kind == call.Template}}
-			if c := catalog.NewDiff(whole.Routes().Table, whole.Routes().Table, changed).For(who, &call.Client{Revision: rev}); hidden[it.ID()] && c.Any() {
+			if c := catalog.NewDiff(whole.Routes().TableFor(who), whole.Routes().TableFor(who), changed).For(who, &call.Client{Revision: rev}); hidden[it.ID()] && c.Any() {
 				t.Fatalf("%s\na list change was announced for a change of %s: %+v", name, it.ID(), c)
 			}
 		}
-		diff := catalog.NewDiff(less.Routes().Table, whole.Routes().Table, nil)
+		diff := catalog.NewDiff(less.Routes().TableFor(who), whole.Routes().TableFor(who), nil)
 		if c := diff.For(who, &call.Client{Revision: rev}); c.Any() {
 			t.Fatalf("%s\na list change was announced for new hidden items: %+v", name, c)
 		}
