@@ -51,7 +51,7 @@ var mayImport = map[string]struct {
 	"frontend/session": {[]string{"wire", "call", "fairshare", "frontend/stream"}, "a session is state of a client, without regard to how its messages travel"},
 	"frontend/stream":  {[]string{"wire", "fairshare"}, "a stream carries messages without regard to who sends them"},
 
-	"auth":        {[]string{"wire", "call", "origin", "plaintext", "ttlcache", "oauthmeta"}, "the edges meet in the inner shape and never know one another or the router"},
+	"auth":        {[]string{"wire", "call", "endpoint", "origin", "plaintext", "ttlcache", "oauthmeta"}, "the edges meet in the inner shape and never know one another or the router"},
 	"credentials": {[]string{"wire", "call", "origin", "ttlcache", "oauthmeta"}, "credentials for upstreams never meet the credentials of clients; they share the principal only"},
 	"store":       {[]string{"wire", "call"}, "those who keep something declare the store that they need"},
 	"config":      {[]string{"configfile", "glob"}, "config knows gateway.yaml only; the gateway package translates"},
@@ -59,6 +59,7 @@ var mayImport = map[string]struct {
 	"hostimport":  {[]string{"config", "configfile"}, "other programs' files become a gateway.yaml, and nothing else comes of them"},
 	"instance":    {nil, "a socket is found without regard to what is asked through it"},
 	"hostconfig":  {nil, "the file of a host is edited without regard to who asks"},
+	"endpoint":    {nil, "which profile a request gets depends on the request, and on what the principal has"},
 	"landing":     {[]string{"hostconfig"}, "the page shows what belongs into the files of hosts, and nothing of the gateway but its URL"},
 	"origin":      {nil, "the sender of a request is judged by its headers and address alone"},
 	"results":     {[]string{"wire", "content"}, "a document is kept and read without regard to who asks: the router and metatool know calls"},

@@ -70,7 +70,7 @@ func (o *explainOptions) examine(cmd *cobra.Command, cfg *config.Config, q *insp
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
-	x, err := gateway.ExamineCredentials(ctx, cfg, text)
+	x, err := gateway.ExamineCredentials(ctx, cfg, text, "")
 	if err != nil {
 		return nil, err
 	}

@@ -142,7 +142,7 @@ func (o *visitOptions) assumed(cfg *config.Config) (who *call.Principal, remarks
 	if err != nil {
 		return nil, nil, err
 	}
-	return gateway.AssumedPrincipal(cfg, p)
+	return gateway.AssumedPrincipal(cfg, p, "")
 }
 
 // warnWithoutCredentials warns that the view is that of a client without credentials, although the gateway demands them.

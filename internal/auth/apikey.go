@@ -15,11 +15,13 @@ import (
 
 // Key is an API key of the configuration, which has its digest only.
 type Key struct {
-	ID      string // the subject of the principal
-	SHA256  string // in hex
-	Groups  []string
-	Scopes  []string
-	Expires time.Time // the key is invalid from then on; zero means never
+	ID     string // the subject of the principal
+	SHA256 string // in hex
+	Groups []string
+	Scopes []string
+	// Profiles are the names of the only profiles that the key gets; nil means all.
+	Profiles []string
+	Expires  time.Time // the key is invalid from then on; zero means never
 }
 
 // MethodAPIKey is the AuthMethod of principals that authenticate with an API key.
@@ -27,7 +29,8 @@ const MethodAPIKey = "api-key"
 
 type apiKey struct {
 	digest    [sha256.Size]byte
-	principal *call.Principal
+	principal *call.Principal // of sender
+	sender    *Sender
 }
 
 // apiKeys finds an API key in the same time however many there are.
@@ -60,6 +63,7 @@ func newKeys(keys []Key, h hierarchy) (*apiKeys, error) {
 		next := &apiKey{
 			principal: &call.Principal{Subject: k.ID, Groups: k.Groups, Scopes: h.expand(k.Scopes), AuthMethod: MethodAPIKey, Expires: k.Expires},
 		}
+		next.sender = &Sender{principal: next.principal, Profiles: k.Profiles}
 		if n, err := hex.Decode(next.digest[:], []byte(k.SHA256)); err != nil || n != sha256.Size || len(k.SHA256) != 2*sha256.Size {
 			return nil, fmt.Errorf("API key %q: its SHA-256 must be 64 hex digits", k.ID)
 		}
@@ -85,10 +89,12 @@ func (a *Authenticator) SetKeys(keys []Key) (withdrawn []string, err error) {
 	return withdrawn, nil
 }
 
-// equal reports whether two keys have the same digest and the same principal.
+// equal reports whether two keys have the same digest, the same principal and the same
+// profiles.
 func (k *apiKey) equal(other *apiKey) bool {
 	return k.digest == other.digest && k.principal.Subject == other.principal.Subject && k.principal.Expires.Equal(other.principal.Expires) &&
-		slices.Equal(k.principal.Groups, other.principal.Groups) && slices.Equal(k.principal.Scopes, other.principal.Scopes)
+		slices.Equal(k.principal.Groups, other.principal.Groups) && slices.Equal(k.principal.Scopes, other.principal.Scopes) &&
+		slices.Equal(k.sender.Profiles, other.sender.Profiles)
 }
 
 // findKey returns an API key by its text, nil for none.
@@ -98,8 +104,8 @@ func (a *Authenticator) findKey(text string) *apiKey {
 	return a.keys.Load().find(&digest)
 }
 
-// apiKeyPrincipal returns the principal of an API key.
-func (a *Authenticator) apiKeyPrincipal(text string) (*call.Principal, *failure) {
+// keySender returns the sender of an API key.
+func (a *Authenticator) keySender(text string) (*Sender, *failure) {
 	key := a.findKey(text)
 	switch {
 	case key == nil:
@@ -107,7 +113,7 @@ func (a *Authenticator) apiKeyPrincipal(text string) (*call.Principal, *failure)
 	case !key.principal.Expires.IsZero() && !a.now().Before(key.principal.Expires):
 		return nil, errKeyExpired
 	}
-	return key.principal, nil
+	return key.sender, nil
 }
 
 // keyPrefix lets secret scanners find keys that were committed to a repository.

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpgateway/internal/call"
+	"mcpgateway/internal/endpoint"
 )
 
 // Options configure an [Authenticator]. It ignores kinds of credentials for which nothing
@@ -21,10 +21,10 @@ type Options struct {
 	Hierarchy []ImpliedScopes
 
 	// PublicURL is the URL at which clients reach the gateway, without a slash at its
-	// end; "" means the URL of each request. Paths are the paths of the MCP endpoints
-	// below it; the first one is the default.
+	// end; "" means the URL of each request.
 	PublicURL string
-	Paths     []string
+	// Endpoints returns the current endpoints; nil means those without profiles.
+	Endpoints func() *endpoint.Set
 
 	Metrics *Metrics // nil: new collectors that are registered nowhere
 
@@ -44,13 +44,18 @@ type Authenticator struct {
 	resource  resource
 	hierarchy hierarchy
 	realm     string // the challenge if no tokens are accepted
+	endpoints func() *endpoint.Set
 	now       func() time.Time
 	metrics   *Metrics
 }
 
 // New returns an Authenticator. The error names the invalid option. New makes no request.
 func New(o Options) (*Authenticator, error) {
-	a := &Authenticator{now: o.Now, metrics: o.Metrics}
+	a := &Authenticator{now: o.Now, metrics: o.Metrics, endpoints: o.Endpoints}
+	if a.endpoints == nil {
+		only := endpoint.New(nil)
+		a.endpoints = func() *endpoint.Set { return only }
+	}
 	if a.now == nil {
 		a.now = time.Now
 	}
@@ -67,10 +72,10 @@ func New(o Options) (*Authenticator, error) {
 	if a.certs, err = newCertificateRules(o.Certificates, a.hierarchy); err != nil {
 		return nil, err
 	}
-	if a.issuers, err = newIssuers(o.Issuers, fetcher(o.Client), a.now, a.hierarchy); err != nil {
+	a.resource = newResource(o)
+	if a.issuers, err = a.newIssuers(o.Issuers, fetcher(o.Client)); err != nil {
 		return nil, err
 	}
-	a.resource = newResource(o)
 	a.realm = challenge("Bearer", "realm", "mcpgateway")
 	if len(o.Keys) == 0 {
 		// No scheme is registered for certificates. With Bearer, clients would look for
@@ -80,12 +85,12 @@ func New(o Options) (*Authenticator, error) {
 	return a, nil
 }
 
-// Authenticate returns the principal of a request. The error is a [*Denied], or that of
-// the request's context.
-func (a *Authenticator) Authenticate(r *http.Request) (*call.Principal, error) {
-	principal, fail := a.authenticate(r)
+// Authenticate returns the sender of a request to an endpoint. The error is a [*Denied], or
+// that of the request's context.
+func (a *Authenticator) Authenticate(r *http.Request, at endpoint.Endpoint) (*Sender, error) {
+	sender, fail := a.authenticate(r, at)
 	if fail == nil {
-		return principal, nil
+		return sender, nil
 	}
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -95,14 +100,14 @@ func (a *Authenticator) Authenticate(r *http.Request) (*call.Principal, error) {
 }
 
 // authenticate verifies the credentials of a request.
-func (a *Authenticator) authenticate(r *http.Request) (*call.Principal, *failure) {
+func (a *Authenticator) authenticate(r *http.Request, at endpoint.Endpoint) (*Sender, *failure) {
 	creds, fail := a.credentials(r.Header)
 	if fail != nil {
 		return nil, fail
 	}
-	var fromCert *call.Principal
+	var fromCert *Sender
 	if len(a.certs) > 0 {
-		if fromCert, fail = a.certPrincipal(r.TLS); fail != nil && creds.text == "" {
+		if fromCert, fail = a.certSender(r.TLS); fail != nil && creds.text == "" {
 			return nil, fail
 		}
 	}
@@ -114,15 +119,15 @@ func (a *Authenticator) authenticate(r *http.Request) (*call.Principal, *failure
 	case fromCert != nil:
 		return nil, errTwoCredentials
 	}
-	if principal, fail := a.apiKeyPrincipal(creds.text); fail != errKeyUnknown || creds.keyOnly || !a.mayBeToken(creds.text) {
-		return principal, fail
+	if sender, fail := a.keySender(creds.text); fail != errKeyUnknown || creds.keyOnly || !a.mayBeToken(creds.text) {
+		return sender, fail
 	}
-	return a.tokenPrincipal(r.Context(), creds.text, r.TLS)
+	return a.tokenSender(r.Context(), creds.text, r.TLS, at)
 }
 
-// tokenPrincipal returns the principal of an access token, which it verifies unless that
-// was done before.
-func (a *Authenticator) tokenPrincipal(ctx context.Context, text string, tls *tlsState) (*call.Principal, *failure) {
+// tokenSender returns the sender of an access token, which it verifies unless that was done
+// before. The token has to be for the endpoint.
+func (a *Authenticator) tokenSender(ctx context.Context, text string, tls *tlsState, at endpoint.Endpoint) (*Sender, *failure) {
 	now := a.now()
 	known, ok := a.verified.get(text, now)
 	if !ok {
@@ -139,10 +144,13 @@ func (a *Authenticator) tokenPrincipal(ctx context.Context, text string, tls *tl
 		}
 		a.verified.put(text, known, now)
 	}
+	if !known.audience.covers(at, a.endpoints(), a.resource.lowerURL) {
+		return nil, errAudience
+	}
 	if fail := known.checkBinding(tls); fail != nil {
 		return nil, fail
 	}
-	return known.principal, nil
+	return known.sender, nil
 }
 
 // challengeFor returns the WWW-Authenticate header of a response (RFC 6750, section 3;
@@ -154,7 +162,7 @@ func (a *Authenticator) challengeFor(r *http.Request, fail *failure) string {
 	case len(a.issuers) == 0:
 		return a.realm
 	}
-	params := []string{"resource_metadata", a.resource.metadataURL(r), "scope", strings.Join(a.resource.scopes, " ")}
+	params := []string{"resource_metadata", a.metadataURL(r), "scope", strings.Join(a.resource.scopes, " ")}
 	if fail.code != "" {
 		params = append(params, "error", fail.code, "error_description", fail.message)
 	}
@@ -168,7 +176,7 @@ func (a *Authenticator) challengeFor(r *http.Request, fail *failure) string {
 func (a *Authenticator) ScopeChallenge(r *http.Request, scopes []string) string {
 	metadata := ""
 	if len(a.issuers) > 0 {
-		metadata = a.resource.metadataURL(r)
+		metadata = a.metadataURL(r)
 	}
 	all := slices.Clone(a.resource.scopes)
 	for _, s := range scopes {

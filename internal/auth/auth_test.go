@@ -52,10 +52,20 @@ func request(headers ...string) *http.Request {
 
 func withToken(text string) *http.Request { return request("Authorization", "Bearer "+text) }
 
+// authenticate authenticates a request to the endpoint that it was sent to.
+func authenticate(a *Authenticator, r *http.Request) (*call.Principal, error) {
+	at, _ := a.endpoints().Find(r.URL, r.Host)
+	sender, err := a.Authenticate(r, at)
+	if err != nil {
+		return nil, err
+	}
+	return sender.Principal(), nil
+}
+
 // refused requires that a request is refused for a reason.
 func refused(t *testing.T, a *Authenticator, r *http.Request, reason string) *Denied {
 	t.Helper()
-	principal, err := a.Authenticate(r)
+	principal, err := authenticate(a, r)
 	var denied *Denied
 	if !errors.As(err, &denied) {
 		t.Fatalf("got %+v, %v; want a refusal for %q", principal, err, reason)
@@ -71,7 +81,7 @@ func refused(t *testing.T, a *Authenticator, r *http.Request, reason string) *De
 
 func accepted(t *testing.T, a *Authenticator, r *http.Request) *call.Principal {
 	t.Helper()
-	principal, err := a.Authenticate(r)
+	principal, err := authenticate(a, r)
 	if err != nil {
 		t.Fatalf("refused: %v (%#v)", err, err)
 	}
@@ -193,7 +203,7 @@ func TestNothingIsTold(t *testing.T) {
 		{withToken(iss.Token(audience, map[string]any{"sub": secret, "exp": 1})), ""},
 		{withToken(iss.Token(secret, map[string]any{"email": "e" + secret, "scope": "x" + secret})), "e" + secret},
 	} {
-		_, err := a.Authenticate(tc.r)
+		_, err := authenticate(a, tc.r)
 		var d *Denied
 		if !errors.As(err, &d) {
 			t.Fatalf("got %v", err)

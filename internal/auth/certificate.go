@@ -25,6 +25,8 @@ type CertificateRule struct {
 	Subject string
 	Groups  []string
 	Scopes  []string
+	// Profiles are the names of the only profiles that the principal gets; nil means all.
+	Profiles []string
 }
 
 type certificateRule struct {
@@ -33,12 +35,14 @@ type certificateRule struct {
 	subject []string // the text between the stars; nil means the matched name
 	groups  []string
 	scopes  []string
+	// profiles are those of the CertificateRule.
+	profiles []string
 }
 
 func newCertificateRules(rules []CertificateRule, h hierarchy) ([]certificateRule, error) {
 	var all []certificateRule
 	for i, r := range rules {
-		next := certificateRule{groups: r.Groups, scopes: h.expand(r.Scopes)}
+		next := certificateRule{groups: r.Groups, scopes: h.expand(r.Scopes), profiles: r.Profiles}
 		glob, n := "", 0
 		for _, kind := range []struct {
 			glob  string
@@ -83,10 +87,10 @@ func uris(c *x509.Certificate) []string {
 	return all
 }
 
-// certPrincipal returns the principal of the certificate of a connection, nil if there is
+// certSender returns the sender of the certificate of a connection, nil if there is
 // no certificate. It uses verified chains only, and checks their validity for every
 // request, since connections outlive certificates.
-func (a *Authenticator) certPrincipal(tls *tlsState) (*call.Principal, *failure) {
+func (a *Authenticator) certSender(tls *tlsState) (*Sender, *failure) {
 	if tls == nil || len(tls.VerifiedChains) == 0 {
 		return nil, nil
 	}
@@ -103,7 +107,7 @@ func (a *Authenticator) certPrincipal(tls *tlsState) (*call.Principal, *failure)
 	for i := range a.certs {
 		if principal := a.certs[i].principal(leaf); principal != nil {
 			principal.Expires = expires
-			return principal, nil
+			return &Sender{principal: principal, Profiles: a.certs[i].profiles}, nil
 		}
 	}
 	return nil, errCertificate

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
@@ -19,6 +20,8 @@ import (
 type Examination struct {
 	// Principal is who such credentials would name if they were valid, nil for nobody.
 	Principal *call.Principal
+	// Profiles are the names of the only profiles that they may use; nil means all.
+	Profiles []string
 	// Reason is the label of the refusal in metrics and in the log, "" if the credentials
 	// are accepted as far as they could be checked. Message is its text for clients.
 	Reason, Message string
@@ -57,19 +60,19 @@ func (x *Examination) refuse(f *failure) {
 	}
 }
 
-// Examine judges an API key or a token as Authenticate would, and goes on after a failure. It
-// fetches the keys of the issuer if it does not have them.
-func (a *Authenticator) Examine(ctx context.Context, text string) *Examination {
+// Examine judges an API key or a token as Authenticate would at the endpoint of a profile, and
+// goes on after a failure. It fetches the keys of the issuer if it does not have them.
+func (a *Authenticator) Examine(ctx context.Context, text, profile string) *Examination {
 	x := &Examination{}
 	if len(text) > maxCredentials {
 		x.refuse(errTooLarge)
 		return x
 	}
 	if key := a.findKey(text); key != nil || !a.mayBeToken(text) {
-		_, fail := a.apiKeyPrincipal(text)
+		_, fail := a.keySender(text)
 		x.refuse(fail)
 		if key != nil {
-			x.Principal = key.principal
+			x.Principal, x.Profiles = key.principal, key.sender.Profiles
 			x.add("key", key.principal.Subject, "", true)
 			if expires := key.principal.Expires; !expires.IsZero() {
 				x.add("expires", logTime(expires), "after "+logTime(a.now()), fail == nil)
@@ -92,12 +95,12 @@ func (a *Authenticator) Examine(ctx context.Context, text string) *Examination {
 		x.refuse(errIssuer)
 		return x
 	}
-	iss.examine(ctx, x, text, header, claims)
+	iss.examine(ctx, x, text, header, claims, profile)
 	return x
 }
 
 // examine examines a token of this issuer.
-func (i *issuer) examine(ctx context.Context, x *Examination, text string, header, claims wire.Value) {
+func (i *issuer) examine(ctx context.Context, x *Examination, text string, header, claims wire.Value, profile string) {
 	alg := header.Get("alg").Str()
 	if known := slices.Contains(i.Algorithms, alg); !known {
 		x.add("alg", shown(header.Get("alg")), joined(i.Algorithms), false)
@@ -107,12 +110,16 @@ func (i *issuer) examine(ctx context.Context, x *Examination, text string, heade
 		i.examineSignature(ctx, x, text, header)
 	}
 	payload, _ := base64.RawURLEncoding.DecodeString(strings.Split(text, ".")[1]) // unverified has decoded it
-	_, fail := i.judge(payload, text)
+	v, fail := i.judge(payload, text)
+	at := endpoint.Endpoint{Path: endpoint.PathOf(profile), Profile: profile}
+	if fail == nil && !v.audience.covers(at, i.endpoints(), i.base) {
+		fail = errAudience
+	}
 	x.refuse(fail)
 
 	x.add("kind of token", "", "an access token", !isNotAccessToken(claims))
 	aud, ok := stringList(claims.Get("aud"), whole)
-	x.add("aud", joined(shownList(claims.Get("aud"), whole)), "one of "+joined(i.Audiences), ok && slices.ContainsFunc(aud, i.acceptsAudience))
+	x.add("aud", joined(shownList(claims.Get("aud"), whole)), "one of "+joined(i.expected(i.base+at.Path)), ok && i.covers(aud, at))
 	expires := i.examineTimes(x, claims)
 	if cnf := claims.Get("cnf"); cnf.Exists() {
 		check := Check{"cnf", shown(cnf), "the certificate of the connection, which is not known here", CheckUnchecked}
@@ -129,8 +136,16 @@ func (i *issuer) examine(ctx context.Context, x *Examination, text string, heade
 			x.add(path, shown(v), "a text or a list of texts", false)
 		}
 	}
-	var malformed *failure
-	if x.Principal, malformed = i.principal(claims, payload, expires); malformed != nil || len(i.Required) == 0 {
+	if i.ProfilesClaim != "" {
+		named := call.ClaimAt(claims, i.ProfilesClaim)
+		list, ok := stringList(named, whole)
+		x.add(i.ProfilesClaim, joined(shownList(named, whole)), "the names of profiles", ok && len(list) > 0)
+	}
+	sender, malformed := i.sender(claims, payload, expires)
+	if malformed != nil {
+		return
+	}
+	if x.Principal, x.Profiles = sender.principal, sender.Profiles; len(i.Required) == 0 {
 		return
 	}
 	x.Principal.Token = call.NewToken(text)
@@ -188,21 +203,22 @@ func joined(list []string) string {
 	return b.String()
 }
 
-// Configured returns the principal of the API key or of the certificates that give a subject,
-// by the method of authentication: its groups, scopes and, for a key, its expiry. It returns
-// nil if the configuration has none.
-func (a *Authenticator) Configured(method, subject string) *call.Principal {
+// Configured returns the sender of the API key or of the certificates that give a subject,
+// by the method of authentication: groups, scopes, profiles and, for a key, the expiry. It
+// returns nil if the configuration has none.
+func (a *Authenticator) Configured(method, subject string) *Sender {
 	switch method {
 	case MethodAPIKey:
 		for _, k := range a.keys.Load().all {
 			if k.principal.Subject == subject {
-				return k.principal
+				return k.sender
 			}
 		}
 	case MethodCertificate:
 		for i := range a.certs {
 			if r := &a.certs[i]; r.mayGive(subject) {
-				return &call.Principal{Subject: subject, Groups: r.groups, Scopes: r.scopes, AuthMethod: MethodCertificate}
+				p := &call.Principal{Subject: subject, Groups: r.groups, Scopes: r.scopes, AuthMethod: MethodCertificate}
+				return &Sender{principal: p, Profiles: r.profiles}
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/gatewaytest"
 )
 
@@ -51,8 +52,8 @@ func TestExamineIsAuthenticate(t *testing.T) {
 		"unknown key":   key[:len(key)-1],
 		"too large":     strings.Repeat("a", maxCredentials+1),
 	} {
-		x := a.Examine(t.Context(), text)
-		principal, err := a.Authenticate(withToken(text))
+		x := a.Examine(t.Context(), text, "")
+		principal, err := authenticate(a, withToken(text))
 		reason := ""
 		if d := (*Denied)(nil); errors.As(err, &d) {
 			reason = d.Reason()
@@ -87,14 +88,14 @@ func TestExamineWithoutKeys(t *testing.T) {
 	iss := gatewaytest.NewIssuer(t)
 	a := forTokens(t, iss)
 	iss.SetDown(true)
-	x := a.Examine(t.Context(), iss.Token(audience, nil))
+	x := a.Examine(t.Context(), iss.Token(audience, nil), "")
 	if x.Reason != "" || resultOf(x, "signature") != CheckUnchecked || x.Principal == nil || x.Principal.Subject != "ann" {
 		t.Errorf("got %+v", x)
 	}
-	if x = a.Examine(t.Context(), iss.Token("https://other.example.com", nil)); x.Reason != "audience" {
+	if x = a.Examine(t.Context(), iss.Token("https://other.example.com", nil), ""); x.Reason != "audience" {
 		t.Errorf("got %+v", x)
 	}
-	bound := a.Examine(t.Context(), iss.Token(audience, claimSet{"cnf": claimSet{"x5t#S256": "x"}}))
+	bound := a.Examine(t.Context(), iss.Token(audience, claimSet{"cnf": claimSet{"x5t#S256": "x"}}), "")
 	if bound.Reason != "" || resultOf(bound, "cnf") != CheckUnchecked {
 		t.Errorf("got %+v", bound)
 	}
@@ -114,7 +115,10 @@ func TestConfigured(t *testing.T) {
 		{MethodAPIKey, "ci", "g", "write read"}, {MethodAPIKey, "c", "-", ""}, {MethodToken, "ci", "-", ""},
 		{MethodCertificate, "dev-a", "dev", ""}, {MethodCertificate, "a.dev.example", "-", ""}, {MethodCertificate, "host-7", "hosts", ""},
 	} {
-		got := a.Configured(tc.method, tc.subject)
+		var got *call.Principal
+		if known := a.Configured(tc.method, tc.subject); known != nil {
+			got = known.Principal()
+		}
 		switch {
 		case tc.groups == "-":
 			if got != nil {

@@ -34,7 +34,7 @@ func FuzzToken(f *testing.F) {
 			if strings.TrimSpace(token) == good {
 				continue
 			}
-			principal, err := a.Authenticate(withToken(token))
+			principal, err := authenticate(a, withToken(token))
 			fail, known := errors.AsType[*Denied](err)
 			switch {
 			case err == nil:

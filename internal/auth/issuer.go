@@ -12,6 +12,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/wire"
 )
 
@@ -19,12 +20,17 @@ import (
 type Issuer struct {
 	URL string // compared exactly with iss (RFC 8414, section 2)
 	// Audiences are the names of this gateway. The aud of a token must contain one of
-	// them.
-	Audiences  []string
+	// them. The URL of an endpoint names that endpoint alone.
+	Audiences []string
+	// OwnURLs also accepts the public URL, for all endpoints, and the URL of each endpoint.
+	OwnURLs    bool
 	Algorithms []string      // nil: all of [Algorithms]
 	Skew       time.Duration // the tolerated difference between the clocks
 	Claims     ClaimPaths
 	Required   []string // scopes that every token must have
+	// ProfilesClaim is the path of the claim with the only profiles that the subject may
+	// use, "" if they may use all. A token without it is refused.
+	ProfilesClaim string
 	// Discovery is the URL of its metadata, "" for the well-known URLs. Keys is the URL
 	// of its keys, "" for the one in the metadata.
 	Discovery, Keys string
@@ -46,16 +52,19 @@ type issuer struct {
 	signatures []jose.SignatureAlgorithm // Issuer.Algorithms
 	keys       *keySet
 	hierarchy  hierarchy
+	endpoints  func() *endpoint.Set
+	base       string // the public URL with its scheme and host in lower case
 	now        func() time.Time
 }
 
-func newIssuers(all []Issuer, client *http.Client, now func() time.Time, h hierarchy) (map[string]*issuer, error) {
+// newIssuers returns the issuers by URL. client fetches their documents.
+func (a *Authenticator) newIssuers(all []Issuer, client *http.Client) (map[string]*issuer, error) {
 	out := make(map[string]*issuer)
 	for _, o := range all {
 		switch {
 		case out[o.URL] != nil:
 			return nil, fmt.Errorf("issuer %s is configured twice", o.URL)
-		case len(o.Audiences) == 0:
+		case len(o.Audiences) == 0 && !(o.OwnURLs && a.resource.publicURL != ""):
 			return nil, fmt.Errorf("issuer %s: no audience is configured", o.URL)
 		}
 		if o.Algorithms == nil {
@@ -83,7 +92,10 @@ func newIssuers(all []Issuer, client *http.Client, now func() time.Time, h hiera
 			signatures = append(signatures, jose.SignatureAlgorithm(alg))
 		}
 		d := discovery{issuer: o.URL, metadata: o.Discovery, keys: o.Keys, client: client}
-		out[o.URL] = &issuer{Issuer: o, signatures: signatures, keys: newKeySet(d.find, client, now), hierarchy: h, now: now}
+		out[o.URL] = &issuer{
+			Issuer: o, signatures: signatures, keys: newKeySet(d.find, client, a.now), hierarchy: a.hierarchy,
+			endpoints: a.endpoints, base: a.resource.lowerURL, now: a.now,
+		}
 	}
 	return out, nil
 }
@@ -110,34 +122,30 @@ func (i *issuer) judge(payload []byte, text string) (*verified, *failure) {
 		return nil, errNotAccessToken
 	}
 	aud, ok := stringList(claims.Get("aud"), whole)
-	if !ok || !slices.ContainsFunc(aud, i.acceptsAudience) {
+	v := &verified{}
+	if ok {
+		v.audience = i.audienceOf(aud)
+	}
+	if v.audience.isNowhere() {
 		return nil, errAudience
 	}
 	expires, fail := i.checkTimes(claims)
 	if fail != nil {
 		return nil, fail
 	}
-	v := &verified{}
 	if v.certDigest, fail = bindingOf(claims); fail != nil {
 		return nil, fail
 	}
-	if v.principal, fail = i.principal(claims, payload, expires); fail != nil {
+	if v.sender, fail = i.sender(claims, payload, expires); fail != nil {
 		return nil, fail
 	}
-	v.principal.Token = call.NewToken(text)
+	v.sender.principal.Token = call.NewToken(text)
 	for _, s := range i.Required {
-		if !slices.Contains(v.principal.Scopes, s) {
+		if !slices.Contains(v.sender.principal.Scopes, s) {
 			return nil, errScope
 		}
 	}
 	return v, nil
-}
-
-// acceptsAudience reports whether an audience is a name of this gateway. The case of the
-// scheme and host of a URL does not matter (2025-11-25 and 2026-07-28,
-// basic/authorization, "Canonical Server URI").
-func (i *issuer) acceptsAudience(aud string) bool {
-	return slices.ContainsFunc(i.Audiences, func(own string) bool { return own == aud || lowerOrigin(own) == lowerOrigin(aud) })
 }
 
 // lowerOrigin returns a URL with its scheme and host in lower case, and any other text
@@ -201,8 +209,8 @@ func bindingOf(claims wire.Value) (string, *failure) {
 	return digest, nil
 }
 
-// principal returns the principal that the claims describe.
-func (i *issuer) principal(claims wire.Value, payload []byte, expires time.Time) (*call.Principal, *failure) {
+// sender returns the principal that the claims describe, and the profiles that they may use.
+func (i *issuer) sender(claims wire.Value, payload []byte, expires time.Time) (*Sender, *failure) {
 	subject, ok := call.ClaimAt(claims, i.Claims.Subject).Text()
 	if !ok || !isPrincipalText(subject) {
 		return nil, malformed(i.Claims.Subject)
@@ -215,8 +223,17 @@ func (i *issuer) principal(claims wire.Value, payload []byte, expires time.Time)
 	if !ok {
 		return nil, malformed(i.Claims.Scopes)
 	}
-	return &call.Principal{
+	out := NewSender(&call.Principal{
 		Subject: subject, Issuer: i.URL, Groups: groups, Scopes: i.hierarchy.expand(scopes),
 		AuthMethod: MethodToken, Claims: wire.Raw(payload), Expires: expires,
-	}, nil
+	})
+	if i.ProfilesClaim == "" {
+		return out, nil
+	}
+	// Without the claim nobody has said what the subject may use.
+	out.Profiles, ok = stringList(call.ClaimAt(claims, i.ProfilesClaim), whole)
+	if !ok || len(out.Profiles) == 0 {
+		return nil, malformed(i.ProfilesClaim)
+	}
+	return out, nil
 }

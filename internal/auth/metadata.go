@@ -2,9 +2,11 @@ package auth
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/oauthmeta"
 	"mcpgateway/internal/wire"
 )
@@ -12,16 +14,13 @@ import (
 // resource is the gateway as an OAuth resource server.
 type resource struct {
 	publicURL string
-	paths     []string
+	lowerURL  string // publicURL with its scheme and host in lower case
 	issuers   []string
 	scopes    []string // scopes that every token of some issuer needs
 }
 
 func newResource(o Options) resource {
-	r := resource{publicURL: o.PublicURL, paths: o.Paths}
-	if len(r.paths) == 0 {
-		r.paths = []string{"/mcp"}
-	}
+	r := resource{publicURL: o.PublicURL, lowerURL: lowerOrigin(o.PublicURL)}
 	for _, i := range o.Issuers {
 		r.issuers = append(r.issuers, i.URL)
 		for _, s := range i.Required {
@@ -33,38 +32,15 @@ func newResource(o Options) resource {
 	return r
 }
 
-// base returns the URL to which the paths of endpoints are appended: the public URL, or
-// that of the request. The latter comes from the client, so it is sent back to that
-// client only and decides nothing.
-func (s *resource) base(r *http.Request) string {
-	if s.publicURL != "" {
-		return s.publicURL
-	}
-	scheme := r.URL.Scheme // set by a trusted proxy
-	if scheme == "" {
-		scheme = "http"
-		if r.TLS != nil {
-			scheme = "https"
-		}
-	}
-	return scheme + "://" + r.Host
-}
-
 // metadataURL returns the URL of the metadata of the endpoint that a request was sent to.
 // The well-known path precedes the whole path, including that of the public URL.
-func (s *resource) metadataURL(r *http.Request) string {
-	origin, path := splitOrigin(s.base(r))
-	return origin + oauthmeta.ResourcePath + path + s.endpoint(r.URL.Path)
-}
-
-// endpoint returns the path of the endpoint that contains a path.
-func (s *resource) endpoint(path string) string {
-	for _, p := range s.paths {
-		if path == p || strings.HasPrefix(path, p+"/") {
-			return p
-		}
+func (a *Authenticator) metadataURL(r *http.Request) string {
+	endpoints, path := a.endpoints(), endpoint.Path
+	if e, ok := endpoints.Find(r.URL, r.Host); ok {
+		path = e.Path
 	}
-	return s.paths[0]
+	origin, prefix := splitOrigin(endpoints.BaseURL(a.resource.publicURL, r))
+	return origin + oauthmeta.ResourcePath + prefix + path
 }
 
 // splitOrigin splits a URL into scheme with host, and the rest.
@@ -102,27 +78,30 @@ func (a *Authenticator) Metadata() http.Handler {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
-		endpoint, ok := a.resource.endpointOf(strings.TrimPrefix(r.URL.Path, oauthmeta.ResourcePath))
+		endpoints := a.endpoints()
+		path, ok := a.resource.endpointPath(endpoints, r)
 		if !ok {
 			http.NotFound(w, r)
 			return
 		}
 		h.Set("Content-Type", "application/json")
 		h.Set("Cache-Control", "no-store") // it may contain the host that this client has sent
-		_, _ = w.Write(a.resource.document(a.resource.base(r) + endpoint))
+		_, _ = w.Write(a.resource.document(endpoints.BaseURL(a.resource.publicURL, r) + path))
 	})
 }
 
-// endpointOf returns the endpoint whose path follows the well-known path, "" for the
-// whole gateway. The path of the public URL may precede it, since some proxies remove
-// that path and others do not.
-func (s *resource) endpointOf(rest string) (string, bool) {
+// endpointPath returns the path of the endpoint whose path follows the well-known path, ""
+// for the whole gateway. The path of the public URL may precede it, since some proxies
+// remove that path and others do not.
+func (s *resource) endpointPath(endpoints *endpoint.Set, r *http.Request) (string, bool) {
+	rest := strings.TrimPrefix(r.URL.Path, oauthmeta.ResourcePath)
 	_, prefix := splitOrigin(s.publicURL)
 	for _, tail := range []string{rest, strings.TrimPrefix(rest, prefix)} {
 		if tail == "" || tail == "/" {
 			return "", true
 		}
-		if slices.Contains(s.paths, tail) {
+		u := url.URL{Path: tail, RawPath: r.URL.RawPath}
+		if e, ok := endpoints.Find(&u, r.Host); ok && e.Path == tail {
 			return tail, true
 		}
 	}

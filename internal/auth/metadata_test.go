@@ -19,7 +19,7 @@ func metadataAuth(t *testing.T, public string) *Authenticator {
 			{URL: "https://idp.example.com", Audiences: []string{"a"}, Required: []string{"mcp"}},
 			{URL: "https://other.example.com", Audiences: []string{"a"}, Required: []string{"mcp", "read"}},
 		},
-		PublicURL: public, Paths: []string{"/mcp", "/sse"},
+		PublicURL: public,
 	})
 }
 

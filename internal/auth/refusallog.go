@@ -41,7 +41,7 @@ func (a *Authenticator) logField(r *http.Request, fail *failure) zap.Field {
 			return nil
 		}
 		if !creds.keyOnly && fail != errKeyUnknown {
-			return a.logToken(e, creds.text, fail)
+			return a.logToken(e, r, creds.text, fail)
 		}
 		return nil
 	}))
@@ -63,7 +63,7 @@ func logCertificate(e zapcore.ObjectEncoder, tls *tlsState) error {
 // logToken adds the claims of a refused token, and what was expected of the claim that is
 // wrong. The claims are those that the client sent: signature_verified says whether they are
 // the issuer's.
-func (a *Authenticator) logToken(e zapcore.ObjectEncoder, text string, fail *failure) error {
+func (a *Authenticator) logToken(e zapcore.ObjectEncoder, r *http.Request, text string, fail *failure) error {
 	header, claims, ok := unverified(text)
 	if !ok {
 		return nil
@@ -103,7 +103,7 @@ func (a *Authenticator) logToken(e zapcore.ObjectEncoder, text string, fail *fai
 			e.AddString("error", plaintext.Clip(err.Error(), 2*maxLogged))
 		}
 	case errAudience:
-		return addList(e, "expected_aud", iss.Audiences)
+		return addList(e, "expected_aud", a.expectedAudiences(iss, r))
 	case errNotYetValid:
 		e.AddString("nbf", shownTime(claims.Get("nbf")))
 		e.AddString("iat", shownTime(claims.Get("iat")))

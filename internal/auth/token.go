@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"mcpgateway/internal/call"
 	"mcpgateway/internal/ttlcache"
 	"mcpgateway/internal/wire"
 )
@@ -84,7 +83,8 @@ func isNotAccessToken(claims wire.Value) bool {
 
 // verified is the result of the verification of a token.
 type verified struct {
-	principal  *call.Principal
+	sender     *Sender
+	audience   tokenAudience
 	certDigest string // the digest of the certificate that it is bound to, "" for none
 }
 
@@ -130,8 +130,8 @@ func (c *tokenCache) get(text string, now time.Time) (*verified, bool) {
 
 func (c *tokenCache) put(text string, v *verified, now time.Time) {
 	until := now.Add(trustFor)
-	if v.principal.Expires.Before(until) {
-		until = v.principal.Expires
+	if v.sender.principal.Expires.Before(until) {
+		until = v.sender.principal.Expires
 	}
 	key := sha256.Sum256([]byte(text))
 	c.mu.Lock()

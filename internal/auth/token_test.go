@@ -192,7 +192,7 @@ func TestWithdrawnKey(t *testing.T) {
 		if i == len(others) {
 			t.Fatal("the new keys do not take the place of the old")
 		}
-		if _, err := a.Authenticate(withToken(others[i])); err != nil {
+		if _, err := authenticate(a, withToken(others[i])); err != nil {
 			break
 		}
 		<-time.After(10 * time.Millisecond)
@@ -403,8 +403,8 @@ func TestSeveralIssuers(t *testing.T) {
 func TestVerifiedTokensAreTrustedForAWhile(t *testing.T) {
 	c := newTokenCache()
 	now := time.Now()
-	c.put("a", &verified{principal: &call.Principal{Expires: now.Add(time.Hour)}}, now)
-	c.put("b", &verified{principal: &call.Principal{Expires: now.Add(time.Second)}}, now)
+	c.put("a", &verified{sender: NewSender(&call.Principal{Expires: now.Add(time.Hour)})}, now)
+	c.put("b", &verified{sender: NewSender(&call.Principal{Expires: now.Add(time.Second)})}, now)
 	for text, until := range map[string]time.Duration{"a": trustFor, "b": time.Second} {
 		if _, ok := c.get(text, now.Add(until-1)); !ok {
 			t.Errorf("%s is verified again too early", text)

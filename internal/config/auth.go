@@ -39,11 +39,14 @@ func (a *Auth) Has(mode AuthMode) bool { return slices.Contains(a.Mode, mode) }
 
 // APIKey is an API key, given by its digest.
 type APIKey struct {
-	ID      string   `yaml:"id" format:"subject" doc:"subject of the principal"`
-	SHA256  string   `yaml:"sha256" format:"sha256" doc:"SHA-256 of the key, in hex; gateway key prints it"`
-	Groups  []string `yaml:"groups" format:"claim" doc:"groups"`
-	Scopes  []string `yaml:"scopes" format:"scope" doc:"scopes"`
-	Expires string   `yaml:"expires" format:"expiry" doc:"when the key expires: a day, which begins at midnight UTC, or a time as in RFC 3339"`
+	ID       string   `yaml:"id" format:"subject" doc:"subject of the principal"`
+	SHA256   string   `yaml:"sha256" format:"sha256" doc:"SHA-256 of the key, in hex; gateway key prints it"`
+	Groups   []string `yaml:"groups" format:"claim" doc:"groups"`
+	Scopes   []string `yaml:"scopes" format:"scope" doc:"scopes"`
+	Profiles []string `yaml:"profiles" format:"non-empty" single:"true" doc:"the only profiles that the principal gets, by name; at /mcp the first of them, unless another one of them is chosen there; without it all"`
+	Expires  string   `yaml:"expires" format:"expiry" doc:"when the key expires: a day, which begins at midnight UTC, or a time as in RFC 3339"`
+
+	at *mapping // in the file
 }
 
 // ExpiresAt is the time when the key expires, zero for never.
@@ -54,15 +57,16 @@ func (k APIKey) ExpiresAt() time.Time {
 
 // JWT is an issuer of access tokens.
 type JWT struct {
-	Issuer     string        `yaml:"issuer" format:"issuer" doc:"URL of the issuer, exactly as in the claim iss of its tokens"`
-	Audience   []string      `yaml:"audience" format:"claim" single:"true" doc:"names of this gateway, one of which aud must contain; empty means public_url and the URLs below it"`
-	Claims     Claims        `yaml:"claims" doc:"names of claims, with dots for members inside a claim"`
-	Required   []string      `yaml:"required_scopes" format:"scope" doc:"scopes that every token must have; clients learn that they must request them"`
-	Algorithms []string      `yaml:"algorithms" enum:"RS256|RS384|RS512|PS256|PS384|PS512|ES256|ES384|ES512|EdDSA" doc:"accepted signature algorithms; empty means all"`
-	Skew       time.Duration `yaml:"clock_skew" default:"30s" min:"0s" max:"10m" doc:"tolerated difference of the issuer's clock"`
-	Discovery  string        `yaml:"discovery" format:"secure-url" doc:"URL of the issuer's metadata; empty means the well-known URLs of the issuer"`
-	JWKS       string        `yaml:"jwks" format:"secure-url" doc:"URL of the issuer's keys; empty means the URL in its metadata"`
-	Login      Registration  `yaml:"login,omitempty" doc:"registration of the gateway at the issuer, to authenticate users in a browser before they grant access to an upstream"`
+	Issuer        string        `yaml:"issuer" format:"issuer" doc:"URL of the issuer, exactly as in the claim iss of its tokens"`
+	Audience      []string      `yaml:"audience" format:"claim" single:"true" doc:"names of this gateway, one of which aud must contain; empty means public_url and the URLs below it"`
+	ProfilesClaim string        `yaml:"profiles_claim" format:"non-empty" blank:"true" doc:"claim with the names of the only profiles that the principal gets, a string or a list; tokens without it are refused; empty means all profiles"`
+	Claims        Claims        `yaml:"claims" doc:"names of claims, with dots for members inside a claim"`
+	Required      []string      `yaml:"required_scopes" format:"scope" doc:"scopes that every token must have; clients learn that they must request them"`
+	Algorithms    []string      `yaml:"algorithms" enum:"RS256|RS384|RS512|PS256|PS384|PS512|ES256|ES384|ES512|EdDSA" doc:"accepted signature algorithms; empty means all"`
+	Skew          time.Duration `yaml:"clock_skew" default:"30s" min:"0s" max:"10m" doc:"tolerated difference of the issuer's clock"`
+	Discovery     string        `yaml:"discovery" format:"secure-url" doc:"URL of the issuer's metadata; empty means the well-known URLs of the issuer"`
+	JWKS          string        `yaml:"jwks" format:"secure-url" doc:"URL of the issuer's keys; empty means the URL in its metadata"`
+	Login         Registration  `yaml:"login,omitempty" doc:"registration of the gateway at the issuer, to authenticate users in a browser before they grant access to an upstream"`
 
 	at *mapping // in the file
 }
@@ -76,13 +80,16 @@ type Claims struct {
 
 // MTLS maps certificates to principals. One of CN, DNS, URI and Email is set.
 type MTLS struct {
-	CN      string   `yaml:"cn" format:"glob" doc:"glob of the common name"`
-	DNS     string   `yaml:"dns" format:"glob" doc:"glob of an alternative name that is a DNS name"`
-	URI     string   `yaml:"uri" format:"glob" doc:"glob of an alternative name that is a URI, such as spiffe://corp/agents/*"`
-	Email   string   `yaml:"email" format:"glob" doc:"glob of an alternative name that is an e-mail address"`
-	Subject string   `yaml:"subject" doc:"subject of the principal; each * in it becomes the text that the * of the name matched; empty means the whole name"`
-	Groups  []string `yaml:"groups" format:"claim" doc:"groups"`
-	Scopes  []string `yaml:"scopes" format:"scope" doc:"scopes"`
+	CN       string   `yaml:"cn" format:"glob" doc:"glob of the common name"`
+	DNS      string   `yaml:"dns" format:"glob" doc:"glob of an alternative name that is a DNS name"`
+	URI      string   `yaml:"uri" format:"glob" doc:"glob of an alternative name that is a URI, such as spiffe://corp/agents/*"`
+	Email    string   `yaml:"email" format:"glob" doc:"glob of an alternative name that is an e-mail address"`
+	Subject  string   `yaml:"subject" doc:"subject of the principal; each * in it becomes the text that the * of the name matched; empty means the whole name"`
+	Groups   []string `yaml:"groups" format:"claim" doc:"groups"`
+	Scopes   []string `yaml:"scopes" format:"scope" doc:"scopes"`
+	Profiles []string `yaml:"profiles" format:"non-empty" single:"true" doc:"the only profiles that the principal gets, by name; at /mcp the first of them, unless another one of them is chosen there; without it all"`
+
+	at *mapping // in the file
 }
 
 // ImpliedScope is a scope that implies others.
@@ -164,7 +171,12 @@ func (m *mapping) needs(keys ...string) {
 	}
 }
 
-func (k *APIKey) check(m *mapping)       { m.needs("id", "sha256") }
+// check demands an id and a digest.
+func (k *APIKey) check(m *mapping) {
+	m.needs("id", "sha256")
+	k.at = m
+}
+
 func (s *ImpliedScope) check(m *mapping) { m.needs("scope", "implies") }
 
 func (j *JWT) check(m *mapping) {
@@ -174,6 +186,7 @@ func (j *JWT) check(m *mapping) {
 
 // check requires exactly one kind of name, and at least as many * in the name as in the subject.
 func (c *MTLS) check(m *mapping) {
+	c.at = m
 	var given []string
 	glob := ""
 	for _, n := range []struct{ key, glob string }{{"cn", c.CN}, {"dns", c.DNS}, {"uri", c.URI}, {"email", c.Email}} {

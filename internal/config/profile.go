@@ -23,6 +23,10 @@ type Profile struct {
 	Tools     PublicFilter `yaml:"tools" doc:"tools of the profile"`
 	Resources PublicFilter `yaml:"resources" doc:"resources of the profile"`
 	Prompts   PublicFilter `yaml:"prompts" doc:"prompts of the profile"`
+
+	Hosts  []string `yaml:"hosts" format:"host" doc:"values of Host that get the profile at /mcp; they are accepted like those of allowed_hosts"`
+	Groups []string `yaml:"groups" format:"claim" doc:"groups whose principals get the profile at /mcp, unless the Host names one; the first profile with a group counts"`
+	Eras   []Era    `yaml:"eras" enum:"legacy|modern" single:"true" doc:"eras of clients that are served; without it both"`
 }
 
 // PublicFilter selects items by globs of ordinary public names, or public URIs. An item is selected if
@@ -52,8 +56,10 @@ func (p *Profile) check(m *mapping) {
 	m.d.profiles = append(m.d.profiles, m)
 }
 
-// checkProfiles makes the checks of profiles that need all upstreams.
+// checkProfiles makes the checks of profiles that need the whole file.
 func (doc *document) checkProfiles(d *decoder) {
+	doc.checkProfileHosts(d)
+	doc.checkPins(d)
 	for i, at := range d.profiles {
 		doc.checkProfileUpstreams(&doc.Profiles[i], at)
 		doc.checkProfileTags(&doc.Profiles[i], at)

@@ -31,6 +31,10 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, principal *call.Pr
 		return
 	}
 	p.era = wire.EraLegacy
+	if !s.serves(principal.Profile, wire.EraLegacy) {
+		s.refuseLegacy(p.w, r, &wire.Message{}, principal.Profile)
+		return
+	}
 	sess, client, ok := s.findSession(p.w, r, principal, wire.ID{})
 	if !ok {
 		return

@@ -2,8 +2,6 @@ package frontend
 
 import (
 	"net/http"
-	"strconv"
-	"strings"
 
 	"mcpgateway/internal/wire"
 )
@@ -106,28 +104,28 @@ func header(r *http.Request, name string) (string, bool) {
 // checkMeta checks the revision and the metadata of a modern request over HTTP
 // (2026-07-28, basic, "_meta", and basic/transports/streamable-http, "Protocol Version
 // Header"). All errors have the status 400.
-func (s *Server) checkMeta(r *http.Request, meta *requestMeta) *wire.Error {
+func (s *Server) checkMeta(r *http.Request, meta *requestMeta, profile string) *wire.Error {
 	sent, single := header(r, wire.HeaderVersion)
 	if sent == "" || !single {
 		return wire.Errorf(wire.CodeHeaderMismatch, "header mismatch: the MCP-Protocol-Version header must be sent once")
 	}
 	switch isText := meta.version.Kind() == '"'; {
 	case !isText && wire.Revision(sent).Era() == wire.EraUnknown:
-		return s.unsupportedRevision(sent)
+		return s.unsupportedRevision(sent, profile)
 	case isText && string(meta.revision) != sent:
 		return wire.Errorf(wire.CodeHeaderMismatch, "header mismatch: the MCP-Protocol-Version header differs from %q in _meta", wire.MetaProtocolVersion)
 	}
-	return s.checkMetaInBody(meta)
+	return s.checkMetaInBody(meta, profile)
 }
 
 // checkMetaInBody checks the metadata of a modern request by the rules that do not depend
 // on the transport (2026-07-28, basic, "_meta").
-func (s *Server) checkMetaInBody(meta *requestMeta) *wire.Error {
+func (s *Server) checkMetaInBody(meta *requestMeta, profile string) *wire.Error {
 	switch {
 	case meta.version.Kind() != '"':
 		return wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks the string %q", wire.MetaProtocolVersion)
-	case meta.revision.Era() != wire.EraModern:
-		return s.unsupportedRevision(string(meta.revision))
+	case meta.revision.Era() != wire.EraModern || !s.serves(profile, wire.EraModern):
+		return s.unsupportedRevision(string(meta.revision), profile)
 	case meta.capabilities.Kind() != '{':
 		return wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks the object %q", wire.MetaClientCapabilities)
 	case meta.info.Exists() && meta.info.Kind() != '{':
@@ -182,18 +180,6 @@ func (s *Server) checkHeaders(r *http.Request, x *exchange) *wire.Error {
 		return mismatch("%s", err)
 	}
 	return nil
-}
-
-// unsupportedRevision returns the error for a revision that is unknown, or that is not
-// modern.
-func (s *Server) unsupportedRevision(requested string) *wire.Error {
-	if len(requested) > 64 {
-		requested = strings.ToValidUTF8(requested[:64], "")
-	}
-	data := append([]byte(`{"supported":`), s.supported...)
-	data = append(data, `,"requested":`...)
-	data = wire.AppendString(data, requested)
-	return wire.Errorf(wire.CodeUnsupportedRev, "unsupported protocol version %s", strconv.Quote(requested)).WithData(append(data, '}'))
 }
 
 // levelNames lists the valid levels, for errors.

@@ -19,6 +19,7 @@ import (
 // Causes with which calls end, see context.Cause.
 var (
 	errRevoked    = errors.New("the credentials of the client were revoked")
+	errNoEra      = errors.New("the profile serves legacy clients no longer")
 	errNoProfile  = errors.New("the configuration has this profile no longer")
 	errStopped    = errors.New("the gateway is shutting down")
 	errClientGone = park.ErrAbandoned

@@ -21,6 +21,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:
 		s.servePost(w, r, principal, timed)
+		return
+	case http.MethodGet, http.MethodDelete:
+		if !s.serves(principal.Profile, wire.EraLegacy) {
+			s.refuseWithoutSession(w, r)
+			return
+		}
+	}
+	switch r.Method {
 	case http.MethodGet:
 		s.serveGet(w, r, principal)
 	case http.MethodDelete:

@@ -19,6 +19,10 @@ func invalidRequest(err error) *wire.Error {
 // serveLegacy serves one message of a legacy client. It reports whether the
 // buffer of the body can be reused.
 func (s *Server) serveLegacy(p *postResponse, r *http.Request, principal *call.Principal, m *wire.Message) bool {
+	if !s.serves(principal.Profile, wire.EraLegacy) {
+		s.refuseLegacy(p.w, r, m, principal.Profile)
+		return true
+	}
 	if m.Method == wire.MethodInitialize && m.IsRequest() {
 		return s.initialize(p, r, principal, m)
 	}

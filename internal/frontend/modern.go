@@ -20,14 +20,16 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, principal *call.P
 	case m.IsNotification():
 		// Over HTTP no notification of a modern client has an effect. A client cancels a
 		// request by closing its connection.
-		if version, _ := header(r, wire.HeaderVersion); version != "" && wire.Revision(version).Era() == wire.EraUnknown {
-			s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, s.unsupportedRevision(version))
+		version, _ := header(r, wire.HeaderVersion)
+		unknown := version != "" && wire.Revision(version).Era() == wire.EraUnknown
+		if unknown || !s.serves(principal.Profile, wire.EraModern) {
+			s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, s.unsupportedRevision(version, principal.Profile))
 			return true
 		}
 		writeAccepted(p.w)
 		return true
 	}
-	if err := s.checkMeta(r, meta); err != nil {
+	if err := s.checkMeta(r, meta, principal.Profile); err != nil {
 		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, err)
 		return true
 	}
@@ -77,7 +79,7 @@ func (x *exchange) answerModern() answer {
 	a := x.runModern()
 	x.end()
 	if x.call.Method == wire.MethodDiscover && a.err == nil && !a.noResponse {
-		a.result = call.Result{Raw: wire.SetMember(a.result.Raw, "supportedVersions", x.s.supported)}
+		a.result = call.Result{Raw: wire.SetMember(a.result.Raw, "supportedVersions", x.s.supportedIn(c.Principal.Profile))}
 	}
 	return a
 }

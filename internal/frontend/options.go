@@ -41,6 +41,17 @@ type Denial interface {
 	Log() (zapcore.Level, zap.Field)
 }
 
+// NoEndpoint is an error of Options.Authenticate: the request was sent to a path that is not
+// served, or not to its sender.
+type NoEndpoint struct {
+	Principal string           // the subject of the sender, "" if unknown
+	Reason    string           // for the log
+	Answer    http.HandlerFunc // answers as for any other path that is not served
+}
+
+// Error returns the reason.
+func (e *NoEndpoint) Error() string { return e.Reason }
+
 // Options configure a [Server]. Zero values stand for the defaults given. Functions
 // must not block, except Authenticate.
 type Options struct {
@@ -54,7 +65,8 @@ type Options struct {
 	LoopbackListener bool
 
 	// Authenticate returns the sender of a request; nil means that each sender is
-	// call.Anonymous. An error that is not a Denial is answered with 401.
+	// call.Anonymous. An error that is neither a Denial nor a NoEndpoint is answered with
+	// 401.
 	Authenticate func(*http.Request) (*call.Principal, error)
 	// ScopeChallenge returns the WWW-Authenticate for a call that lacks scopes; nil
 	// means a challenge that only names the scopes.
@@ -123,11 +135,14 @@ type Events struct {
 type Settings struct {
 	AllowedOrigins []string // origins of browsers that get CORS, beside our own: scheme://host[:port]
 	AllowedHosts   []string // values of Host beside loopback and the public one: host or host:port
+	ProfileHosts   []string // further values of Host, with which Host is checked no more than without
 	CheckHost      bool     // check Host off loopback even without AllowedHosts
 	PublicURL      string   // the URL that clients use, "" if they use the listener's address
 	// CompressLists compresses pages of lists for clients that accept gzip, and
 	// CompressResults all large results.
 	CompressLists, CompressResults bool
+	// Eras are the only eras of the profiles that do not serve both.
+	Eras map[string]wire.Era
 	// ParkTTL is how long a client may take to come back to a parked call, 5 min.
 	ParkTTL time.Duration
 }

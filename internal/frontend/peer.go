@@ -191,6 +191,9 @@ func (p *peer) initialize(m *wire.Message, from sender) *wire.Error {
 	if p.session() != nil {
 		return errInitialized
 	}
+	if !p.s.serves(p.principal.Profile, wire.EraLegacy) {
+		return p.s.unsupportedLegacy(m, p.principal.Profile)
+	}
 	client, invalid := newLegacyClient(m)
 	if invalid != nil {
 		return invalid

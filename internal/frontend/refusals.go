@@ -21,6 +21,7 @@ import (
 // Reasons for which requests are refused, as values of the metric's label.
 const (
 	refusedCredentials = "proof"
+	refusedEndpoint    = "endpoint" // it is not served to the sender
 	refusedOrigin      = "origin_or_host"
 	refusedSession     = "session"
 	refusedMethod      = "http_method"
@@ -83,8 +84,13 @@ func (s *Server) countRefusedID(what string, w http.ResponseWriter, r *http.Requ
 		zap.String("principal", principal.Subject), ratelog.Profile(principal.Profile), zap.NamedError("reason", reason))
 }
 
-// refuseUnauthenticated refuses a request whose sender could not be authenticated.
+// refuseUnauthenticated refuses a request whose sender could not be authenticated, or may
+// not use the endpoint.
 func (s *Server) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, err error) {
+	if none := (*NoEndpoint)(nil); errors.As(err, &none) {
+		s.refuseEndpoint(w, r, none)
+		return
+	}
 	challenge, f := "Bearer", &refusal{status: http.StatusUnauthorized, reason: "authentication is required"}
 	level, why := zapcore.InfoLevel, zap.Skip()
 	if d := (Denial)(nil); errors.As(err, &d) {
@@ -96,6 +102,19 @@ func (s *Server) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, e
 	}
 	s.countRefused(level, "authentication failed", w, r, f.status, refusedCredentials, why)
 	s.answerRefused(w, f)
+}
+
+// refuseEndpoint answers a request to an endpoint that does not exist for its sender. The
+// answer must not differ from that for any other path.
+func (s *Server) refuseEndpoint(w http.ResponseWriter, r *http.Request, none *NoEndpoint) {
+	s.countRefused(zapcore.InfoLevel, "request refused", w, r, http.StatusNotFound, refusedEndpoint,
+		zap.String("reason", none.Reason), zap.String("path", clip(r.URL.Path)), zap.String("principal", none.Principal))
+	for name := range w.Header() {
+		if name != requestid.Header {
+			w.Header().Del(name)
+		}
+	}
+	none.Answer(w, r)
 }
 
 // refuse answers a request by an HTTP status, and counts and logs it.

@@ -45,7 +45,7 @@ type Server struct {
 	seed      maphash.Seed      // for shares and keys of clients
 
 	serverInfo wire.Raw // member of a result's _meta, with its name
-	supported  wire.Raw // array of all revisions
+	supported  supported
 
 	draining atomic.Bool // no new calls, GET streams and listen streams
 	stopped  atomic.Bool // no new calls, and running calls have ended
@@ -82,12 +82,7 @@ func New(o Options) *Server {
 	s.listening = fairshare.New(int64(o.Limits.MaxSessions)+1, 0) // a single client may use the last slot, as with sessions
 	s.serverInfo = append(wire.String(wire.MetaServerInfo), ':')
 	s.serverInfo = append(s.serverInfo, o.Info...)
-	for _, rev := range append(wire.ModernRevisions(), wire.LegacyRevisions()...) {
-		s.supported = append(s.supported, ',')
-		s.supported = wire.AppendString(s.supported, string(rev))
-	}
-	s.supported[0] = '['
-	s.supported = append(s.supported, ']')
+	s.supported = newSupported()
 	return s
 }
 
@@ -104,9 +99,29 @@ func (s *Server) Set(to Settings) {
 	}
 	guard := origin.New(origin.Options{
 		Loopback: s.options.LoopbackListener, CheckHost: to.CheckHost,
-		Hosts: to.AllowedHosts, Origins: to.AllowedOrigins, PublicURL: to.PublicURL,
+		Hosts: to.AllowedHosts, MoreHosts: to.ProfileHosts, Origins: to.AllowedOrigins, PublicURL: to.PublicURL,
 	})
-	s.settings.Store(&settings{guard, to})
+	before := s.settings.Swap(&settings{guard, to})
+	for profile, only := range to.Eras {
+		if before != nil && before.Eras[profile] != only {
+			s.endEra(profile, only)
+		}
+	}
+}
+
+// endEra ends what clients of the other era have open in a profile.
+func (s *Server) endEra(profile string, only wire.Era) {
+	match := func(p *call.Principal) bool { return p.Profile == profile }
+	if only == wire.EraLegacy {
+		s.listens.endIf(match)
+		return
+	}
+	s.sessions.CloseOf(match, errNoEra)
+	s.peers.each(func(p *peer) {
+		if !p.servesModern && match(p.principal) {
+			p.stop(errNoEra)
+		}
+	})
 }
 
 // Run expires idle sessions until ctx ends. Then it ends all streams, sessions and

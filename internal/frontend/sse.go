@@ -31,6 +31,10 @@ func (s *Server) ServeSSE(w http.ResponseWriter, r *http.Request) {
 	if principal == nil {
 		return
 	}
+	if !s.serves(principal.Profile, wire.EraLegacy) {
+		s.refuse(w, r, &refusal{status: http.StatusBadRequest, reason: "HTTP+SSE is for legacy clients, which this profile does not serve"})
+		return
+	}
 	query := r.URL.Query()
 	switch {
 	case r.Method == http.MethodGet && !query.Has(sseParam):

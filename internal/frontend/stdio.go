@@ -22,17 +22,17 @@ var errNotReading = errors.New("the client does not read what is written to it")
 // ServeStdio serves one client on a pipe, with one message on each line (2026-07-28,
 // basic/transports/stdio). The client may send requests of both eras. Its legacy session
 // begins with initialize and lasts as long as the pipe. The client is the program that
-// has started this process: the principal call.Local. ServeStdio is called once, beside
-// Run.
+// has started this process: the principal is call.Local, in a profile. ServeStdio is called
+// once, beside Run.
 //
 // When in ends, running requests have the time drain to be answered; the same holds
 // after Drain. When ctx ends, everything ends at once. The error is nil unless in
 // cannot be read or out cannot be written. The goroutines that read and write may
 // outlive ServeStdio, because a blocked pipe cannot be interrupted.
-func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, drain time.Duration) error {
+func (s *Server) ServeStdio(ctx context.Context, principal *call.Principal, in io.Reader, out io.Writer, drain time.Duration) error {
 	st := stream.New(stream.Options{Lines: true, DropWhenBehind: true})
 	conn := st.Connect(lineWriter{out})
-	p := s.newPeer(ctx, call.Local, st)
+	p := s.newPeer(ctx, principal, st)
 	p.servesModern = true
 	defer p.close()
 	s.peers.add(p)
@@ -122,7 +122,7 @@ func (p *peer) respondError(id wire.ID, request string, err *wire.Error) {
 
 // modernRequest handles a request of a modern client.
 func (p *peer) modernRequest(m *wire.Message, meta *requestMeta, from sender, h *reservation) *wire.Error {
-	if err := p.s.checkMetaInBody(meta); err != nil {
+	if err := p.s.checkMetaInBody(meta, p.principal.Profile); err != nil {
 		return err
 	}
 	x := p.s.modernCall(p.ctx, p.stream, from, p.id, m, meta)

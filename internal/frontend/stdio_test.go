@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
@@ -31,7 +32,7 @@ func startStdio(ctx context.Context, s *Server) *stdioClient {
 	c := &stdioClient{in: w, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
-		err := s.ServeStdio(ctx, r, c, 10*time.Second)
+		err := s.ServeStdio(ctx, call.Local, r, c, 10*time.Second)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.err = err
@@ -96,7 +97,7 @@ func TestStdioErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
 			got := "<nil>"
-			if err := s.ServeStdio(t.Context(), c.in, c.out, time.Minute); err != nil {
+			if err := s.ServeStdio(t.Context(), call.Local, c.in, c.out, time.Minute); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {
@@ -148,7 +149,7 @@ func TestStdioSlowClient(t *testing.T) {
 		r, in := io.Pipe()
 		out := slowOutput{make(chan []byte), make(chan struct{})}
 		served := make(chan error, 1)
-		go func() { served <- s.ServeStdio(t.Context(), r, out, time.Minute) }()
+		go func() { served <- s.ServeStdio(t.Context(), call.Local, r, out, time.Minute) }()
 		const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}` + "\n"
 		if _, err := io.WriteString(in, initialize+
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":100,"size":100000,"pad":200000}}}`+"\n"+

@@ -209,7 +209,7 @@ func TestSDKClientOverStdio(t *testing.T) {
 			out, fromServer := io.Pipe()
 			served := make(chan error, 1)
 			go func() {
-				err := s.ServeStdio(t.Context(), toServer, fromServer, time.Minute)
+				err := s.ServeStdio(t.Context(), call.Local, toServer, fromServer, time.Minute)
 				fromServer.Close() // as the end of the process would
 				served <- err
 			}()

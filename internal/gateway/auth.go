@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -12,38 +13,39 @@ import (
 	"mcpgateway/internal/auth"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/origin"
 )
 
-// The paths of MCP.
+// The paths of MCP at the default endpoint.
 const (
-	pathMCP = "/mcp"
-	pathSSE = "/sse"
+	pathMCP = endpoint.Path
+	pathSSE = endpoint.PathSSE
 )
 
-// newAuthenticator translates the configuration of authentication. It returns nil if no
-// authentication is required.
-func newAuthenticator(cfg *config.Config, m *auth.Metrics) (*auth.Authenticator, error) {
+// newAuthenticator translates the configuration of authentication. endpoints returns the
+// endpoints that are in force. It returns nil if no authentication is required.
+func newAuthenticator(cfg *config.Config, m *auth.Metrics, endpoints func() *endpoint.Set) (*auth.Authenticator, error) {
 	a := &cfg.Auth
 	if a.Has(config.AuthNone) {
 		return nil, nil
 	}
-	o := auth.Options{PublicURL: cfg.PublicURL, Paths: []string{pathMCP, pathSSE}, Metrics: m}
+	o := auth.Options{PublicURL: cfg.PublicURL, Endpoints: endpoints, Metrics: m}
 	if a.Has(config.AuthKey) {
 		o.Keys = keysOf(a)
 	}
 	if a.Has(config.AuthJWT) {
 		for _, j := range a.JWT {
 			o.Issuers = append(o.Issuers, auth.Issuer{
-				URL: j.Issuer, Audiences: audiences(cfg, j), Algorithms: j.Algorithms, Skew: j.Skew, Claims: auth.ClaimPaths(j.Claims),
-				Required: j.Required, Discovery: j.Discovery, Keys: j.JWKS,
+				URL: j.Issuer, Audiences: j.Audience, OwnURLs: len(j.Audience) == 0, Algorithms: j.Algorithms, Skew: j.Skew,
+				Claims: auth.ClaimPaths(j.Claims), ProfilesClaim: j.ProfilesClaim, Required: j.Required, Discovery: j.Discovery, Keys: j.JWKS,
 			})
 		}
 	}
 	if a.Has(config.AuthMTLS) {
 		for _, c := range a.MTLS {
 			o.Certificates = append(o.Certificates, auth.CertificateRule{
-				CommonName: c.CN, DNS: c.DNS, URI: c.URI, Email: c.Email, Subject: c.Subject, Groups: c.Groups, Scopes: c.Scopes,
+				CommonName: c.CN, DNS: c.DNS, URI: c.URI, Email: c.Email, Subject: c.Subject, Groups: c.Groups, Scopes: c.Scopes, Profiles: c.Profiles,
 			})
 		}
 	}
@@ -53,7 +55,7 @@ func newAuthenticator(cfg *config.Config, m *auth.Metrics) (*auth.Authenticator,
 
 func keysOf(a *config.Auth) (keys []auth.Key) {
 	for _, k := range a.APIKeys {
-		keys = append(keys, auth.Key{ID: k.ID, SHA256: k.SHA256, Groups: k.Groups, Scopes: k.Scopes, Expires: k.ExpiresAt()})
+		keys = append(keys, auth.Key{ID: k.ID, SHA256: k.SHA256, Groups: k.Groups, Scopes: k.Scopes, Profiles: k.Profiles, Expires: k.ExpiresAt()})
 	}
 	return keys
 }
@@ -81,10 +83,49 @@ func impliedScopes(cfg *config.Config) (all []auth.ImpliedScopes) {
 // with the groups and scopes of the API key or of the certificates that give its subject, unless
 // p has groups or scopes of its own, and with the scopes that its scopes imply. If p does not
 // say otherwise, it has the configured way of authentication, and the issuer if there is only
-// one. remarks are sentences about what does not fit the configuration.
-func AssumedPrincipal(cfg *config.Config, p *call.Principal) (out *call.Principal, remarks []string, err error) {
-	assumed := *p
-	out = &assumed
+// one. The principal is in the named profile, or if that is "", in the one that it gets at /mcp.
+// remarks are sentences about what does not fit the configuration.
+func AssumedPrincipal(cfg *config.Config, p *call.Principal, profile string) (out *call.Principal, remarks []string, err error) {
+	out, pinned, remarks, err := assumed(cfg, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, remark := InProfile(cfg, out, pinned, profile)
+	if remark != "" {
+		remarks = append(remarks, remark)
+	}
+	return out, remarks, nil
+}
+
+// InProfile returns a principal in the named profile, or if that is "", in the one that it gets
+// at /mcp. pinned are the names of the only profiles that it may use, nil for all. remark is a
+// sentence about a profile that it does not get, or gets by its groups or pins, or "".
+func InProfile(cfg *config.Config, p *call.Principal, pinned []string, profile string) (out *call.Principal, remark string) {
+	endpoints := endpointsOf(cfg)
+	path := endpoint.PathOf(endpoint.IDOf(profile))
+	at, _ := endpoints.Find(&url.URL{Path: path}, "")
+	chosen, ok := endpoints.Choose(at, p.Groups, pinned)
+	switch id := endpoint.IDOf(profile); {
+	case profile != "" && (!ok || chosen != id):
+		if pinned == nil || slices.Contains(pinned, profile) {
+			return p.In(id), fmt.Sprintf("%s gets the profile %s at %s, by its groups", p.Subject, endpoint.NameOf(chosen), path)
+		}
+		return p.In(id), fmt.Sprintf("%s is pinned to the profiles %s and does not get %s: it answers as if it did not exist", p.Subject, strings.Join(pinned, ", "), profile)
+	case profile != "":
+		return p.In(id), ""
+	case !ok:
+		return p, fmt.Sprintf("%s is pinned to the profiles %s, and none of them exists: it gets nothing", p.Subject, strings.Join(pinned, ", "))
+	case chosen != "":
+		return p.In(chosen), fmt.Sprintf("%s gets the profile %s at %s; name another one with --profile", p.Subject, chosen, path)
+	}
+	return p, ""
+}
+
+// assumed returns p as authentication would have made it, and the names of the only profiles
+// that it may use, nil for all.
+func assumed(cfg *config.Config, p *call.Principal) (out *call.Principal, pinned, remarks []string, err error) {
+	copied := *p
+	out = &copied
 	out.Scopes = auth.Imply(impliedScopes(cfg), p.Scopes)
 	a := &cfg.Auth
 	if out.AuthMethod == "" {
@@ -98,30 +139,31 @@ func AssumedPrincipal(cfg *config.Config, p *call.Principal) (out *call.Principa
 	}
 	mode := config.AuthMode(out.AuthMethod)
 	switch {
-	case a.Has(config.AuthNone), out.AuthMethod == call.Local.AuthMethod:
-		return out, nil, nil
+	case a.Has(config.AuthNone), out.IsLocal():
+		return out, nil, nil, nil
 	case !a.Has(mode):
-		return out, []string{fmt.Sprintf("no client authenticates with %s: auth.mode is %s", mode, joinModes(a.Mode))}, nil
+		return out, nil, []string{fmt.Sprintf("no client authenticates with %s: auth.mode is %s", mode, joinModes(a.Mode))}, nil
 	case mode == config.AuthJWT:
-		return out, nil, nil
+		return out, nil, nil, nil
 	}
-	authenticator, err := newAuthenticator(cfg, nil)
+	authenticator, err := newAuthenticator(cfg, nil, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	what := map[config.AuthMode]string{config.AuthKey: "API key", config.AuthMTLS: "certificate"}[mode]
-	known := authenticator.Configured(out.AuthMethod, p.Subject)
-	own := len(p.Groups)+len(p.Scopes) > 0
+	sender := authenticator.Configured(out.AuthMethod, p.Subject)
+	if sender == nil {
+		return out, nil, []string{fmt.Sprintf("the configuration has no %s for %q: the answer is for the groups and scopes of --as alone", what, p.Subject)}, nil
+	}
+	known, own := sender.Principal(), len(p.Groups)+len(p.Scopes) > 0
 	switch {
-	case known == nil:
-		return out, []string{fmt.Sprintf("the configuration has no %s for %q: the answer is for the groups and scopes of --as alone", what, p.Subject)}, nil
 	case !own:
 		out.Groups, out.Scopes = known.Groups, known.Scopes
 	case !sameTexts(known.Groups, out.Groups) || !sameTexts(known.Scopes, out.Scopes):
 		remarks = append(remarks, fmt.Sprintf("the %s %q has the groups %q and the scopes %q: the answer is for those of --as instead", what, p.Subject, known.Groups, known.Scopes))
 	}
 	out.Expires = known.Expires
-	return out, remarks, nil
+	return out, sender.Profiles, remarks, nil
 }
 
 // sameTexts reports whether two lists have the same texts, in any order.
@@ -137,25 +179,18 @@ func joinModes(modes []config.AuthMode) string {
 	return strings.Join(texts, ", ")
 }
 
-// ExamineCredentials judges an API key or a token as a gateway with this configuration would.
-func ExamineCredentials(ctx context.Context, cfg *config.Config, text string) (*auth.Examination, error) {
-	a, err := newAuthenticator(cfg, nil)
+// ExamineCredentials judges an API key or a token as a gateway with this configuration would at
+// the endpoint of the named profile, "" for /mcp.
+func ExamineCredentials(ctx context.Context, cfg *config.Config, text, profile string) (*auth.Examination, error) {
+	endpoints := endpointsOf(cfg)
+	a, err := newAuthenticator(cfg, nil, func() *endpoint.Set { return endpoints })
 	switch {
 	case err != nil:
 		return nil, err
 	case a == nil:
 		return nil, errors.New("auth.mode is none: the gateway reads no credentials of clients")
 	}
-	return a.Examine(ctx, text), nil
-}
-
-// audiences returns the names of this gateway in tokens of an issuer: the configured ones,
-// or else the URLs that clients send as the resource when they request a token.
-func audiences(cfg *config.Config, j config.JWT) []string {
-	if len(j.Audience) > 0 || cfg.PublicURL == "" {
-		return j.Audience
-	}
-	return []string{cfg.PublicURL, cfg.PublicURL + "/", cfg.PublicURL + pathMCP, cfg.PublicURL + pathSSE}
+	return a.Examine(ctx, text, endpoint.IDOf(profile)), nil
 }
 
 // logAuthModes logs how clients authenticate, and warns if they need not.

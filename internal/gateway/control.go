@@ -137,6 +137,7 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 
 	// Swap.
 	u.principals = g.swap(routes, u.listChanged, u.settled)
+	g.endpoints.Store(gen.endpoints)
 	g.endProfiles(routes)
 	g.retireConnections(ctx, inUse)
 	if u.settled && u.starting {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net"
-	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/credentials"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/frontend"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/latest"
@@ -53,6 +53,8 @@ type Options struct {
 	// not even for health and metrics: a host may start several such gateways with the same
 	// configuration.
 	Stdio bool
+	// Profile is the profile that the client of RunStdio gets, "" for the default one.
+	Profile string
 	// InProcess says that the gateway serves its own process with RunInProcess. It then
 	// listens nowhere either.
 	InProcess bool
@@ -73,6 +75,8 @@ type Gateway struct {
 	cfg   *config.Config // of the start; read only for keys that a reload does not apply
 	demo  bool
 	stdio bool // listens nowhere
+	// profile is Options.Profile.
+	profile string
 	// onlyClient is the client of RunStdio, nil otherwise.
 	onlyClient *upstream.OnlyClient
 	version    string
@@ -106,8 +110,11 @@ type Gateway struct {
 	logLevel      atomic.Int64     // the most verbose wire.Level that a client wants
 	audit         *telemetry.Audit // nil if none is configured
 
-	auth  *auth.Authenticator // nil without authentication
-	certs *certificateFiles   // nil without TLS
+	auth *auth.Authenticator // nil without authentication
+	// endpoints are those of the generation in force, from the moment on when its profiles
+	// have tables.
+	endpoints atomic.Pointer[endpoint.Set]
+	certs     *certificateFiles // nil without TLS
 
 	latest latest.Principals // the latest credentials of each principal
 
@@ -156,7 +163,7 @@ func New(o Options) (*Gateway, error) {
 	o.Logger = o.Logger.WithOptions(zap.WrapCore(secrets.WrapCore))
 	g := &Gateway{
 		secrets: secrets,
-		cfg:     o.Config, demo: o.Demo, stdio: o.Stdio || o.InProcess, version: o.Version, log: o.Logger, ratelog: ratelog.New(o.Logger), watch: o.Watch,
+		cfg:     o.Config, demo: o.Demo, stdio: o.Stdio || o.InProcess, profile: o.Profile, version: o.Version, log: o.Logger, ratelog: ratelog.New(o.Logger), watch: o.Watch,
 		registry:        telemetry.NewRegistry(),
 		metrics:         newMetrics(o.Version),
 		upstreamMetrics: connector.NewMetrics(),
@@ -221,6 +228,7 @@ func (g *Gateway) assemble() error {
 		return err
 	}
 	g.generation.Store(first)
+	g.endpoints.Store(first.endpoints)
 	g.control.inUse = first.connections()
 	if g.web, err = g.newWeb(); err != nil {
 		return err
@@ -235,7 +243,7 @@ func (g *Gateway) assemble() error {
 	g.control.announced = maps.Collect(routes.Tables())
 	g.subscriptions = router.NewSubscriptions(g.router)
 	frontMetrics, authMetrics := frontend.NewMetrics(), auth.NewMetrics()
-	if g.auth, err = newAuthenticator(g.cfg, authMetrics); err != nil {
+	if g.auth, err = newAuthenticator(g.cfg, authMetrics, g.endpoints.Load); err != nil {
 		return err
 	}
 	g.front = frontend.New(g.frontendOptions(frontMetrics))
@@ -263,6 +271,7 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 		Logger:           g.log,
 		Metrics:          m,
 		ToolSchema:       g.toolSchema,
+		Authenticate:     g.authenticate,
 		Subscriptions:    g.subscriptions,
 		Tasks:            g.router,
 		Parking:          frontend.Parking{Permit: g.router.Permit, Sealer: g.sealer, Replica: g.replica},
@@ -272,19 +281,9 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 		o.Events.SessionReady = g.onlyClient.Set
 	}
 	if g.auth != nil {
-		o.Authenticate, o.ScopeChallenge = g.authenticate, g.auth.ScopeChallenge
+		o.ScopeChallenge = g.auth.ScopeChallenge
 	}
 	return o
-}
-
-// authenticate authenticates a request and records its principal, whose subscriptions,
-// tasks and sessions are judged by the latest credentials.
-func (g *Gateway) authenticate(r *http.Request) (*call.Principal, error) {
-	p, err := g.auth.Authenticate(r)
-	if err == nil {
-		g.latest.Record(p)
-	}
-	return p, err
 }
 
 // serverInfo returns serverInfo toward clients.

@@ -9,6 +9,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/demo"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/pins"
 	"mcpgateway/internal/policy"
@@ -28,6 +29,7 @@ type generation struct {
 	profiles []*profileEntry
 	// defaultProfile is what the default profile selects, nil for everything.
 	defaultProfile *profile.Profile
+	endpoints      *endpoint.Set
 
 	// settled is closed by the control loop when no new connection is awaited:
 	// each has ended its first attempt or used up its time to start. It is closed as well
@@ -118,7 +120,7 @@ func (g *Gateway) newGeneration(cfg *config.Config, before *generation) (*genera
 			return nil, err
 		}
 	}
-	gen := &generation{cfg: cfg, settled: make(chan struct{})}
+	gen := &generation{cfg: cfg, endpoints: endpointsOf(cfg), settled: make(chan struct{})}
 	var err error
 	if gen.entries, err = g.newEntries(cfg); err != nil {
 		return nil, err

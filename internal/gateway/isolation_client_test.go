@@ -122,7 +122,7 @@ func (s *testGateway) connect(ctx context.Context, who *call.Principal, how stri
 	case "stdio":
 		in, out := io.Pipe()
 		v.stream, v.pipe = &streamRecorder{}, out
-		go s.front.ServeStdio(ctx, in, v.stream, time.Second)
+		go s.front.ServeStdio(ctx, call.Local, in, v.stream, time.Second)
 		v.initialize = v.ask("initialize", hello)
 	}
 	return v

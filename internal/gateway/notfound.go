@@ -7,11 +7,16 @@ import (
 	"strings"
 )
 
-// notFound answers a request to an unknown path. The answer has the URL that was probably
-// meant.
+// notFound answers a request to a path that is not served to its sender. The answer has the
+// URL that was probably meant, and is the same for a profile that does not exist and for one
+// that the sender may not use.
 func (g *Gateway) notFound(w http.ResponseWriter, r *http.Request) {
 	base := g.baseURL(r)
-	text := fmt.Sprintf("MCP is served at %s%s, and for clients that only speak HTTP+SSE at %s%s", base, pathMCP, base, pathSSE)
+	profiles := ""
+	if len(g.endpoints.Load().Names()) > 1 {
+		profiles = fmt.Sprintf(", each profile at %s/NAME", base+pathMCP)
+	}
+	text := fmt.Sprintf("MCP is served at %s%s%s, and for clients that only speak HTTP+SSE at %s%s", base, pathMCP, profiles, base, pathSSE)
 	switch clean := path.Clean("/" + r.URL.Path); {
 	case clean == pathMCP:
 		text = fmt.Sprintf("MCP is served at exactly %s%s", base, pathMCP)

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 
@@ -10,11 +9,16 @@ import (
 )
 
 // servePage serves the page that says how to connect a host. It needs no credentials, since
-// it shows nothing but the URL of the gateway.
+// it shows nothing but the URL of the endpoint.
 func (g *Gateway) servePage(w http.ResponseWriter, r *http.Request) {
-	if g.front.AdmitPage(w, r) {
-		landing.Page(w, r, g.baseURL(r)+pathMCP, g.needsBearer())
+	if !g.front.AdmitPage(w, r) {
+		return
 	}
+	path := pathMCP
+	if at, ok := g.endpoints.Load().Find(r.URL, r.Host); ok {
+		path = at.Path
+	}
+	landing.Page(w, r, g.baseURL(r)+path, g.needsBearer())
 }
 
 // serveRoot serves the page to browsers. Other requests have the wrong path.
@@ -28,11 +32,7 @@ func (g *Gateway) serveRoot(w http.ResponseWriter, r *http.Request) {
 
 // baseURL returns the URL at which the sender of a request reaches the gateway.
 func (g *Gateway) baseURL(r *http.Request) string {
-	scheme := "http://"
-	if r.TLS != nil || r.URL.Scheme == "https" {
-		scheme = "https://"
-	}
-	return cmp.Or(g.cfg.PublicURL, scheme+r.Host)
+	return g.endpoints.Load().BaseURL(g.cfg.PublicURL, r)
 }
 
 // needsBearer reports whether clients need a key or a token.

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"mcpgateway/internal/admin"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/http1server"
 	"mcpgateway/internal/landing"
 	"mcpgateway/internal/oauthmeta"
@@ -69,31 +70,27 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 }
 
 // routes returns the handler of the address of MCP. Most requests are calls, which need no
-// router.
+// router: a profile costs them no more than /mcp.
 func (g *Gateway) routes() http.Handler {
-	others := g.otherRoutes()
+	others, page := g.otherRoutes(), limitBodyTime(http.HandlerFunc(g.servePage))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == pathMCP && r.URL.RawPath == "" && (r.Method == http.MethodPost || !landing.IsFor(r)) {
+		at, ok := g.endpoints.Load().Find(r.URL, r.Host)
+		switch {
+		case !ok || at.Path == pathSSE:
+			others.ServeHTTP(w, r)
+		case r.Method == http.MethodPost || !landing.IsFor(r):
 			g.front.ServeHTTP(w, r)
-			return
+		default:
+			page.ServeHTTP(w, r)
 		}
-		others.ServeHTTP(w, r)
 	})
 }
 
 func (g *Gateway) otherRoutes() http.Handler {
 	r := chi.NewRouter()
-	page := limitBodyTime(http.HandlerFunc(g.servePage))
-	r.Handle(pathMCP, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if landing.IsFor(r) {
-			page.ServeHTTP(w, r)
-			return
-		}
-		g.front.ServeHTTP(w, r)
-	}))
 	r.Handle("/", limitBodyTime(http.HandlerFunc(g.serveRoot)))
 	r.Handle(pathSSE, http.HandlerFunc(g.front.ServeSSE))
-	r.Handle(pathSSE+"/message", http.HandlerFunc(g.front.ServeSSE))
+	r.Handle(endpoint.PathMessages, http.HandlerFunc(g.front.ServeSSE))
 	if g.auth != nil {
 		if metadata := g.auth.Metadata(); metadata != nil {
 			r.Handle(oauthmeta.ResourcePath, limitBodyTime(metadata))

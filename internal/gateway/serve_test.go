@@ -270,7 +270,9 @@ func TestAbortedCallsAreAnswered(t *testing.T) {
 func TestUnreadBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newMemListener()
-		srv := &http.Server{Handler: limitBodyTime(http.HandlerFunc((&Gateway{cfg: &config.Config{}}).notFound))}
+		g := &Gateway{cfg: &config.Config{}}
+		g.endpoints.Store(endpointsOf(g.cfg))
+		srv := &http.Server{Handler: limitBodyTime(http.HandlerFunc(g.notFound))}
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(in) }()
 		conn := in.dial()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"mcpgateway/internal/call"
 )
 
 // serveStdio serves the client on a pipe until the client closes its end. When ctx ends,
@@ -12,7 +14,9 @@ func (g *Gateway) serveStdio(ctx, life context.Context, in io.Reader, out io.Wri
 	life, end := context.WithCancel(life)
 	defer end()
 	served := make(chan error, 1)
-	go func() { served <- g.front.ServeStdio(life, in, out, g.generation.Load().cfg.DrainTimeout) }()
+	go func() {
+		served <- g.front.ServeStdio(life, call.Local.In(g.profile), in, out, g.generation.Load().cfg.DrainTimeout)
+	}()
 	select {
 	case err := <-served:
 		return err

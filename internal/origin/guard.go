@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +21,7 @@ type Options struct {
 	// the IP address of a pod, and a page cannot rebind an IP address.
 	IPHosts   bool
 	Hosts     []string // known values of Host beside loopback and the public one: host or host:port
+	MoreHosts []string // further known values, which do not make Host be checked
 	Origins   []string // trusted origins beside our own: scheme://host[:port]
 	PublicURL string   // the URL that clients use, "" if they use the address itself
 }
@@ -43,7 +45,7 @@ func New(o Options) *Guard {
 		hosts:     make(map[string]bool),
 		origins:   make(map[string]bool),
 	}
-	for _, h := range o.Hosts {
+	for _, h := range slices.Concat(o.Hosts, o.MoreHosts) {
 		g.hosts[strings.ToLower(h)] = true
 	}
 	for _, origin := range o.Origins {

@@ -1,0 +1,79 @@
+package gateway
+
+import (
+	"net/http"
+
+	"mcpgateway/internal/auth"
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/endpoint"
+	"mcpgateway/internal/frontend"
+	"mcpgateway/internal/wire"
+)
+
+// erasOf returns the only eras of profiles that do not serve both.
+func erasOf(cfg *config.Config) map[string]wire.Era {
+	eras := make(map[string]wire.Era)
+	for _, p := range cfg.Profiles {
+		switch {
+		case len(p.Eras) != 1:
+		case p.Eras[0] == config.EraModern:
+			eras[endpoint.IDOf(p.Name)] = wire.EraModern
+		default:
+			eras[endpoint.IDOf(p.Name)] = wire.EraLegacy
+		}
+	}
+	return eras
+}
+
+// endpointsOf returns the endpoints of a configuration.
+func endpointsOf(cfg *config.Config) *endpoint.Set {
+	var profiles []endpoint.Profile
+	for _, p := range cfg.Profiles {
+		profiles = append(profiles, endpoint.Profile{Name: p.Name, Hosts: p.Hosts, Groups: p.Groups})
+	}
+	return endpoint.New(profiles)
+}
+
+// profileHosts returns the values of Host that name profiles.
+func profileHosts(cfg *config.Config) (hosts []string) {
+	for _, p := range cfg.Profiles {
+		hosts = append(hosts, p.Hosts...)
+	}
+	return hosts
+}
+
+// anonymous sends all requests if authentication is not configured.
+var anonymous = auth.NewSender(call.Anonymous)
+
+// authenticate authenticates a request and chooses its profile. It records the principal,
+// whose subscriptions, tasks and sessions are judged by the latest credentials.
+func (g *Gateway) authenticate(r *http.Request) (*call.Principal, error) {
+	endpoints, sender := g.endpoints.Load(), anonymous
+	at, ok := endpoints.Find(r.URL, r.Host)
+	if !ok { // a reload has removed it
+		return nil, g.noEndpoint(sender, "the path is not served")
+	}
+	if g.auth != nil {
+		var err error
+		if sender, err = g.auth.Authenticate(r, at); err != nil {
+			return nil, err
+		}
+		g.latest.Record(sender.Principal())
+	}
+	profile, ok := endpoints.Choose(at, sender.Principal().Groups, sender.Profiles)
+	switch {
+	case !ok:
+		return nil, g.noEndpoint(sender, "the principal is pinned to other profiles")
+	case profile != "" && g.router.Routes().Profiles[profile] == nil:
+		return nil, g.noEndpoint(sender, "the profile is no longer served")
+	}
+	return sender.In(profile), nil
+}
+
+// noEndpoint returns the error for an endpoint that does not exist for its sender.
+func (g *Gateway) noEndpoint(sender *auth.Sender, reason string) error {
+	return &frontend.NoEndpoint{
+		Principal: sender.Principal().Subject, Reason: reason, Answer: limitBodyTime(http.HandlerFunc(g.notFound)).ServeHTTP,
+	}
+}
