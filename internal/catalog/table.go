@@ -138,10 +138,7 @@ func (t *Table) View(who *call.Principal, client *call.Client) *View {
 	if v := t.sole.Load(); v != nil {
 		return v
 	}
-	c := policy.Caller{Principal: who}
-	if client != nil {
-		c.Revision = client.Revision
-	}
+	c := caller(who, client)
 	key := t.policy.Key(c)
 	if v := t.views.get(key); v != nil {
 		return v
@@ -161,6 +158,20 @@ func (t *Table) View(who *call.Principal, client *call.Client) *View {
 		t.sole.Store(v)
 	}
 	return v
+}
+
+// RightsKey returns a text that is equal for callers whose rights in the table's profile are the
+// same.
+func (t *Table) RightsKey(who *call.Principal, client *call.Client) string {
+	return t.policy.Key(caller(who, client))
+}
+
+func caller(who *call.Principal, client *call.Client) policy.Caller {
+	c := policy.Caller{Principal: who}
+	if client != nil {
+		c.Revision = client.Revision
+	}
+	return c
 }
 
 // sameURI returns the listed resources of a part of which a URI is the canonical spelling, if

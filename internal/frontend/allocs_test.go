@@ -76,6 +76,27 @@ func TestCallAllocations(t *testing.T) {
 	}
 }
 
+// A call in a profile allocates as much as one in the default profile.
+func TestCallsInProfilesAllocateNoMore(t *testing.T) {
+	ann := &call.Principal{Subject: "ann", AuthMethod: "api-key"}
+	for _, era := range []wire.Era{wire.EraLegacy, wire.EraModern} {
+		for _, who := range []*call.Principal{call.Anonymous, ann} {
+			cost := func(who *call.Principal) float64 {
+				run, w := sameRequest{era: era, method: wire.MethodToolsCall, result: call.Result{Raw: wire.Raw(`{"content":[]}`)}, sender: who}.repeat(t)
+				defer func() {
+					if w.status != http.StatusOK {
+						t.Errorf("status %d, body %.80s", w.status, w.body)
+					}
+				}()
+				return testing.AllocsPerRun(200, run)
+			}
+			if plain, inProfile := cost(who), cost(who.In("coding")); inProfile > plain {
+				t.Errorf("%s, %s: %v allocations in a profile, %v without", era, who.Subject, inProfile, plain)
+			}
+		}
+	}
+}
+
 // allocatedBy returns the bytes that a call of run allocates.
 func allocatedBy(run func()) uint64 {
 	const calls = 20

@@ -58,11 +58,12 @@ func (t *principalTables) Gather(ctx context.Context, c *call.Call) error {
 	key, now := c.Principal.Key(), time.Now()
 	p := t.g.principals.get(key)
 	interval := min(gatherInterval, t.g.cfg.Limits.SessionIdle/2)
-	rights := t.from.policy.Key(policy.Caller{Principal: c.Principal, Revision: c.Client.Revision})
+	routes := t.g.router.Routes()
+	rights := routes.TableIn(c.Principal.Profile).RightsKey(c.Principal, c.Client)
 	if last := p.lastGathering.Load(); last != nil && last.from == t.from && last.rights == rights && now.Sub(last.at) < interval {
 		return nil
 	}
-	view := t.g.router.Routes().TableFor(c.Principal).View(c.Principal, c.Client)
+	view := routes.TableFor(c.Principal).View(c.Principal, c.Client)
 	var wg sync.WaitGroup
 	for _, conn := range t.from.conns {
 		if !view.Reaches(conn.name) {

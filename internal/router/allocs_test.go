@@ -101,27 +101,32 @@ func TestRefusedAndAbsentCostTheSame(t *testing.T) {
 	}
 }
 
-// The lines of a call need no memory.
+// The lines of a call need no memory, in a profile neither.
 func TestAuditLinesAllocateNothing(t *testing.T) {
-	if n := testing.AllocsPerRun(100, auditedCall(t, &Audit{To: discard{}})); n > 0 {
-		t.Errorf("%v allocations", n)
+	for _, profile := range []string{"", "coding"} {
+		if n := testing.AllocsPerRun(100, auditedCall(t, &Audit{To: discard{}}, profile)); n > 0 {
+			t.Errorf("%v allocations in profile %q", n, profile)
+		}
 	}
 }
 
-// The log line of a call needs no memory.
+// The log line of a call needs no memory, in a profile neither.
 func TestTheLineOfACallAllocatesNothing(t *testing.T) {
 	core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(io.Discard), zap.InfoLevel)
 	r := New(Options{Started: closedChan(), Logger: zap.New(core), Metrics: NewMetrics()}, nil)
 	c := newCall("tools/call", `{"name":"files__read"}`, nil)
 	res := wire.Raw(`{"content":[]}`)
-	if n := testing.AllocsPerRun(100, func() { r.observe(c, &logFields{upstream: "files", item: "files__read", rule: "read"}, 1000, res, nil) }); n > 0 {
-		t.Errorf("%v allocations", n)
+	for _, profile := range []string{"", "coding"} {
+		c.Principal = call.Anonymous.In(profile)
+		if n := testing.AllocsPerRun(100, func() { r.observe(c, &logFields{upstream: "files", item: "files__read", rule: "read"}, 1000, res, nil) }); n > 0 {
+			t.Errorf("%v allocations in profile %q", n, profile)
+		}
 	}
 }
 
 // A disabled audit allocates nothing.
 func TestNoAuditNoAllocations(t *testing.T) {
-	if n := testing.AllocsPerRun(100, auditedCall(t, nil)); n != 0 {
+	if n := testing.AllocsPerRun(100, auditedCall(t, nil, "")); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

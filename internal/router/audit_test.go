@@ -299,10 +299,11 @@ type discard struct{}
 func (discard) Before([]byte) error { return nil }
 func (discard) After([]byte)        {}
 
-func auditedCall(b testing.TB, a *Audit) func() {
+func auditedCall(b testing.TB, a *Audit, profile string) func() {
 	r := New(Options{Started: closedChan(), Logger: zap.NewNop(), Metrics: NewMetrics(), Audit: a}, nil)
 	d := policy.Decision{Effect: policy.Allow, Rule: "read", File: "policy.yaml", Line: 4}
 	c := newCall("tools/call", `{"name":"files__read","arguments":{"path":"/a"}}`, nil)
+	c.Principal = call.Anonymous.In(profile)
 	it := auditedItem{call.Tool, "files__read", "files", "read", true}
 	res := call.Result{Raw: wire.Raw(`{"content":[]}`)}
 	return func() {
@@ -324,7 +325,7 @@ func closedChan() chan struct{} {
 func BenchmarkAudit(b *testing.B) {
 	for name, a := range map[string]*Audit{"off": nil, "on": {To: discard{}}} {
 		b.Run(name, func(b *testing.B) {
-			f := auditedCall(b, a)
+			f := auditedCall(b, a, "")
 			b.ReportAllocs()
 			for b.Loop() {
 				f()

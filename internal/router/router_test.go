@@ -19,6 +19,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
@@ -569,15 +570,35 @@ func benchRouter(t testing.TB) (*testRouter, *call.Call) {
 
 func TestForwardAllocations(t *testing.T) {
 	h, c := benchRouter(t)
+	routes := *h.Routes()
+	routes.Profiles = map[string]*catalog.Table{"coding": profileOf(t, routes.Table, profile.Options{Name: "coding", Upstreams: []string{"files"}})}
+	h.Swap(&routes)
 	const bound = 8
-	got := testing.AllocsPerRun(100, func() {
-		if _, err := h.Handle(context.Background(), c); err != nil {
-			t.Fatal(err)
+	for _, name := range []string{"", "coding"} {
+		in := *c
+		in.Principal = c.Principal.In(name)
+		got := testing.AllocsPerRun(100, func() {
+			if _, err := h.Handle(context.Background(), &in); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got > bound {
+			t.Errorf("in profile %q a call allocates %v times in the router, want at most %d", name, got, bound)
 		}
-	})
-	if got > bound {
-		t.Errorf("a call allocates %v times in the router, want at most %d", got, bound)
 	}
+}
+
+// profileOf returns the table of a profile.
+func profileOf(t testing.TB, everything *catalog.Table, o profile.Options) *catalog.Table {
+	t.Helper()
+	for _, p := range everything.Parts() {
+		o.Configured = append(o.Configured, profile.Upstream{Name: p.Upstream()})
+	}
+	p, err := profile.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return everything.ForProfile(p)
 }
 
 func BenchmarkForward(b *testing.B) {
