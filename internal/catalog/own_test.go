@@ -104,7 +104,7 @@ func TestCursorsPassOwnItems(t *testing.T) {
 		t.Errorf("page by page: %q", got)
 	}
 	cursor := wire.ValueOf(pageOf(t, with.View(call.Anonymous, nil), wire.Rev20251125, "")).Get("nextCursor").Str()
-	page := pageOf(t, Build(opts, []Source{upstream}).View(call.Anonymous, nil), wire.Rev20251125, cursor)
+	page := pageOf(t, withOwn(t, opts, nil, upstream).View(call.Anonymous, nil), wire.Rev20251125, cursor)
 	if got := wire.ValueOf(page).Get("tools"); !strings.Contains(string(got.Raw()), "a__t") {
 		t.Errorf("in a table without own items the cursor leads to %s", page)
 	}

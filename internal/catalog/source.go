@@ -62,8 +62,6 @@ type Source struct {
 	// HeldTools says for each tool why it is held back, "" for tools that may be published. Nil
 	// holds back none.
 	HeldTools []string
-	// Tags are those of the upstream. Searches find its tools by them.
-	Tags []string
 }
 
 // Rules are how the configuration treats items and results of an upstream.
@@ -73,6 +71,7 @@ type Rules struct {
 	Sanitize       sanitize.Classes
 	ToolOverride   map[string]Override // by native name
 	PromptOverride map[string]Override
+	Tags           []string // of the upstream; searches find its tools by them
 }
 
 // Override says how an item is published differently.

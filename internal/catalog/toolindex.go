@@ -134,7 +134,7 @@ func (d *Docs) Begin() {
 // doc returns the document of a tool.
 func (d *Docs) doc(e *Entry) *search.Doc {
 	whole := e.Ordinary()
-	tags := e.part.source.Tags
+	tags := e.part.Rules().Tags
 	if d == nil {
 		return analyze(e, whole.Raw, tags)
 	}

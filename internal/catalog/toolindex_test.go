@@ -35,7 +35,7 @@ func TestUnlistedTools(t *testing.T) {
 		},
 	})}
 	files := source(t, "files", "files", tool("read"), tool("write"), prompt("ask"))
-	files.Tags = []string{"documents"}
+	files.Rules.Tags = []string{"documents"}
 	git := source(t, "git", "git", tool("read"), tool("push"))
 	git.Instructions = "Use it."
 	tbl := Build(opts, []Source{files, git, down(source(t, "open", "", tool("gone")))})
@@ -127,7 +127,7 @@ func TestDocsTellToolsApart(t *testing.T) {
 	docs := &Docs{}
 	doc := func(name string, tags []string, tools ...string) *search.Doc {
 		s := source(t, name, name, tools...)
-		s.Tags = tags
+		s.Rules.Tags = tags
 		return Build(Options{Policy: allowAll, Docs: docs}, []Source{s}).View(call.Anonymous, nil).ToolIndex().Doc(0)
 	}
 	same := doc("a", nil, tool("t"))

@@ -27,7 +27,20 @@ type Profile struct {
 	Hosts  []string `yaml:"hosts" format:"host" doc:"values of Host that get the profile at /mcp; they are accepted like those of allowed_hosts"`
 	Groups []string `yaml:"groups" format:"claim" doc:"groups whose principals get the profile at /mcp, unless the Host names one; the first profile with a group counts"`
 	Eras   []Era    `yaml:"eras" enum:"legacy|modern" single:"true" doc:"eras of clients that are served; without it both"`
+
+	Catalog CatalogMode `yaml:"catalog" default:"list" enum:"list|search" doc:"list shows clients all tools; search shows them search_tools, describe_tools and call_tool, by which they find and call all others"`
+	Pinned  []string    `yaml:"pinned" format:"glob" doc:"with catalog: search, globs of the public names of tools that are listed all the same"`
+	Split   bool        `yaml:"split" default:"false" doc:"with catalog: search, whether call_read_tool, call_write_tool and call_destructive_tool take the place of call_tool, by the annotations of the tools that they call"`
 }
+
+// CatalogMode says how a profile shows its tools.
+type CatalogMode string
+
+// The modes of a catalog.
+const (
+	CatalogList   CatalogMode = "list"
+	CatalogSearch CatalogMode = "search"
+)
 
 // PublicFilter selects items by globs of ordinary public names, or public URIs. An item is selected if
 // Allow matches and Deny does not; an empty Allow selects nothing.
@@ -51,6 +64,13 @@ func (p *Profile) check(m *mapping) {
 	}{{"upstreams", p.Upstreams}, {"tags", p.Tags}} {
 		if m.has(l.key) && len(l.list) == 0 {
 			m.errorf(l.key, "selects nothing; name at least one, or remove it to select all")
+		}
+	}
+	if p.Catalog == CatalogList {
+		for _, key := range []string{"pinned", "split"} {
+			if m.has(key) {
+				m.errorf(key, "needs catalog: search: with catalog: list all tools are listed")
+			}
 		}
 	}
 	m.d.profiles = append(m.d.profiles, m)

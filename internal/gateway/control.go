@@ -136,6 +136,7 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 	}
 
 	// Swap.
+	before := g.router.Routes()
 	u.principals = g.swap(routes, u.listChanged, u.settled)
 	g.endpoints.Store(gen.endpoints)
 	g.endProfiles(routes)
@@ -154,6 +155,18 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 	select {
 	case g.swapped <- struct{}{}:
 	default: // the pending signal covers this table
+	}
+	warmIndexes(before, routes)
+}
+
+// warmIndexes makes the search indexes that were in use before. It comes last, because clients wait
+// for notifications, and a search makes its index itself if it comes first.
+func warmIndexes(before, now *router.Routes) {
+	tables := maps.Collect(before.Tables())
+	for profile, t := range now.Tables() {
+		if old := tables[profile]; old != nil {
+			t.Warm(old)
+		}
 	}
 }
 

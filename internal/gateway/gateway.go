@@ -19,6 +19,7 @@ import (
 	"mcpgateway/internal/auth"
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/endpoint"
@@ -26,6 +27,7 @@ import (
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/latest"
 	"mcpgateway/internal/mask"
+	"mcpgateway/internal/metatool"
 	"mcpgateway/internal/origin"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/router"
@@ -99,6 +101,7 @@ type Gateway struct {
 	loopDetector *upstream.LoopDetector
 	configMarks  []string
 
+	docs          catalog.Docs // of all tables
 	state         *statedir.Dir
 	gatherSlots   connector.GatherSlots // of lazy upstreams
 	generation    atomic.Pointer[generation]
@@ -235,7 +238,7 @@ func (g *Gateway) assemble() error {
 	}
 	g.router = router.New(router.Options{
 		Started: g.started, Logger: g.log, Metrics: g.routerMetrics,
-		Sealer: g.sealer, Audit: g.newAudit(), OnNonconforming: g.nonconforming, Latest: g.latest.Latest,
+		Sealer: g.sealer, Audit: g.newAudit(), OnNonconforming: g.nonconforming, Latest: g.latest.Latest, OwnTools: metatool.New(),
 	}, g.buildRoutes(first, snapshotsOf(g.control.inUse), time.Now()))
 	routes := *g.router.Routes()
 	routes.PrincipalTables = g.newPrincipalTables(nil)

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/metatool"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/profile"
 )
@@ -13,7 +14,9 @@ func (gen *generation) addProfiles(cfg *config.Config) error {
 		configured = append(configured, profile.Upstream{Name: u.Name, Tags: u.Tags})
 	}
 	for _, c := range cfg.Profiles {
+		own := metatool.Options{Search: c.Catalog == config.CatalogSearch, Split: c.Split}
 		p, err := profile.New(profile.Options{
+			Search: own.Search, Pinned: c.Pinned, Introduction: metatool.Introduction(own), Own: metatool.Items(own),
 			Name: c.Name, Upstreams: c.Upstreams, Tags: c.Tags, Configured: configured,
 			Select: policy.Selection{Tools: publicGlobs(c.Tools), Resources: publicGlobs(c.Resources), Prompts: publicGlobs(c.Prompts)},
 		})

@@ -22,6 +22,7 @@ const freshFor = 30 * time.Second
 // routes to the upstreams.
 func (g *Gateway) buildRoutes(gen *generation, gathered snapshots, now time.Time) *router.Routes {
 	defer g.control.schemas.Begin()() // for all profiles
+	g.docs.Begin()
 	overdue := func(c *connection) bool { return !now.Before(c.deadline) }
 	g.control.inputs = tableInputs{generation: gen, sources: g.catalogSources(gen, gathered, overdue)}
 	routes := &router.Routes{
@@ -53,7 +54,7 @@ func (g *Gateway) buildTable(gen *generation, p *policy.Policy, gathered snapsho
 // tableOptions returns the options of the table of a profile, nil for everything. schemas, which may
 // be nil, reuses compiled schemas of other tables.
 func (g *Gateway) tableOptions(gen *generation, selects *profile.Profile, p *policy.Policy, schemas *conform.Cache) catalog.Options {
-	return catalog.Options{Policy: p, Profile: selects, ServerInfo: g.info, Schemas: schemas, Enrich: gen.cfg.Resources.Enrich}
+	return catalog.Options{Policy: p, Profile: selects, ServerInfo: g.info, Schemas: schemas, Docs: &g.docs, Enrich: gen.cfg.Resources.Enrich}
 }
 
 // catalogSources returns a source for each entry of the generation.

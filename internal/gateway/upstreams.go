@@ -127,6 +127,7 @@ func rulesOf(u config.Upstream) catalog.Rules {
 		ValidateInput:  u.ValidateInput,
 		ToolOverride:   overrides(u.Tools.Override),
 		PromptOverride: overrides(u.Prompts.Override),
+		Tags:           u.Tags,
 	}
 	for _, what := range u.Sanitize {
 		r.Sanitize |= map[string]sanitize.Classes{

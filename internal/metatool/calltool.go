@@ -25,7 +25,7 @@ func (in *invocation) callTool(ctx context.Context, want effect) (call.Result, e
 	}
 	target, known := in.view.Resolve(call.Tool, name)
 	if known && want != anyEffect {
-		if is := effectOf(target.Entry.Raw); is != want {
+		if is := effectOf(target.Entry.Ordinary().Raw); is != want {
 			return mistake("%s was not called: by its annotations it %s. Call it with %s.", name, is.words(), is.callerOf()), nil
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
@@ -31,7 +32,7 @@ func (in *invocation) describe() call.Result {
 			fmt.Fprintf(&text, "There is no tool %q.%s\n", plaintext.Clip(name, maxNamed), in.suggestion(name))
 			continue
 		}
-		raw := target.Entry.Raw
+		raw := whole(target.Entry)
 		if found > 0 && len(tools)+len(raw) > maxDescribedBytes {
 			leftOut = wire.AppendString(comma(leftOut), name)
 			fmt.Fprintf(&text, "%s is left out, because the answer would be too long: ask for it alone.\n", name)
@@ -39,7 +40,7 @@ func (in *invocation) describe() call.Result {
 		}
 		found++
 		tools = append(comma(tools), raw...)
-		text.Write(raw)
+		text.Write(forModels(raw))
 		text.WriteByte('\n')
 	}
 	structured := wire.SetMember(wire.Raw(`{}`), "tools", append(tools, ']'))
@@ -54,6 +55,22 @@ func (in *invocation) describe() call.Result {
 		raw = wire.SetMember(raw, "isError", wire.Raw("true"))
 	}
 	return call.Result{Raw: raw}
+}
+
+// whole returns the definition of a tool with everything that its profile leaves out of lists, under
+// the name that the profile shows.
+func whole(e *catalog.Entry) wire.Raw {
+	if raw := e.Ordinary().Raw; !wire.ValueOf(raw).Get("name").IsString(e.Public) {
+		return wire.SetMember(raw, "name", wire.String(e.Public))
+	}
+	return e.Ordinary().Raw
+}
+
+// forModels returns a definition without the members that are for hosts.
+func forModels(definition wire.Raw) wire.Raw {
+	e := wire.NewEdit(definition)
+	e.Remove(e.Root(), "icons", "_meta", "execution")
+	return e.Bytes()
 }
 
 // appendUnknown appends a name that the view does not have, and names that are like it.

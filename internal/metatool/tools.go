@@ -32,6 +32,8 @@ type invocation struct {
 func (t *Tools) Call(ctx context.Context, c *call.Call, target catalog.Target, view *catalog.View, inner func(context.Context, *call.Call) (call.Result, error)) (call.Result, error) {
 	in := &invocation{t, c, target, view, inner, wire.ValueOf(c.Params).Get("arguments")}
 	switch target.Public {
+	case SearchTools:
+		return in.search(), nil
 	case DescribeTools:
 		return in.describe(), nil
 	case CallTool:

@@ -1,0 +1,168 @@
+package metatool
+
+import (
+	"strings"
+
+	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/wire"
+)
+
+// Bounds on signatures.
+const (
+	maxSignature  = 320 // bytes, roughly
+	maxTypeBytes  = 80  // of one parameter's type
+	maxTypeDepth  = 2   // of objects and arrays within each other
+	maxParameters = 40
+)
+
+// Signature returns the parameters of a tool in one line, as models read functions:
+// (path: string, mode?: "r"|"w", tags?: string[]). Parameters with a question mark are optional.
+// They are in the order of the schema, the required ones first. A long signature ends with "…".
+func Signature(schema wire.Value) string {
+	s := signer{root: schema}
+	needed := requiredOf(schema)
+	var b strings.Builder
+	b.WriteByte('(')
+	n := 0
+	for _, required := range []bool{true, false} {
+		for m := range schema.Get("properties").Members() {
+			name := m.Key.Str()
+			if needed[name] != required {
+				continue
+			}
+			if n > 0 {
+				b.WriteString(", ")
+			}
+			if n == maxParameters || b.Len() > maxSignature {
+				return b.String() + "…)"
+			}
+			n++
+			b.WriteString(oneLine(plaintext.Clip(name, maxNamed)))
+			if !required {
+				b.WriteByte('?')
+			}
+			if t := s.typeOf(m.Value, 0); t != "" {
+				b.WriteString(": ")
+				b.WriteString(oneLine(plaintext.Clip(t, maxTypeBytes)))
+			}
+		}
+	}
+	b.WriteByte(')')
+	return b.String()
+}
+
+// requiredOf returns the names of the required properties of an object.
+func requiredOf(schema wire.Value) map[string]bool {
+	required := make(map[string]bool)
+	for el := range schema.Get("required").Elements() {
+		required[el.Str()] = true
+	}
+	return required
+}
+
+// oneLine replaces all white space by single spaces.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// signer writes types of one schema.
+type signer struct {
+	root  wire.Value
+	steps int
+}
+
+// maxSignedSteps bounds how many schemas a signature reads.
+const maxSignedSteps = 500
+
+// typeOf returns the type that a schema describes, "" if it says nothing.
+func (s *signer) typeOf(schema wire.Value, depth int) string {
+	if s.steps++; s.steps > maxSignedSteps || depth > maxTypeDepth {
+		return ""
+	}
+	if ref := schema.Get("$ref"); ref.Exists() {
+		return s.typeOf(s.resolve(ref.Str()), depth+1)
+	}
+	if values := schema.Get("enum"); values.Kind() == '[' {
+		return s.union(values, func(v wire.Value) string { return string(v.Raw()) })
+	}
+	if v := schema.Get("const"); v.Exists() {
+		return string(v.Raw())
+	}
+	for _, of := range []string{"anyOf", "oneOf"} {
+		if any := schema.Get(of); any.Kind() == '[' {
+			return s.union(any, func(v wire.Value) string { return s.typeOf(v, depth+1) })
+		}
+	}
+	types := schema.Get("type")
+	if types.Kind() == '[' {
+		return s.union(types, func(v wire.Value) string { return v.Str() })
+	}
+	switch t := types.Str(); {
+	case t == "array":
+		if of := s.typeOf(schema.Get("items"), depth+1); of != "" && !strings.Contains(of, "|") {
+			return of + "[]"
+		} else if of != "" {
+			return "(" + of + ")[]"
+		}
+		return "array"
+	case t == "object" && depth < maxTypeDepth && schema.Get("properties").Kind() == '{':
+		return s.object(schema)
+	default:
+		return t
+	}
+}
+
+// object returns the type of an object: the names of its members.
+func (s *signer) object(schema wire.Value) string {
+	needed := requiredOf(schema)
+	var b strings.Builder
+	b.WriteByte('{')
+	for m := range schema.Get("properties").Members() {
+		if b.Len() > 1 {
+			b.WriteString(", ")
+		}
+		if b.Len() > maxTypeBytes {
+			b.WriteString("…")
+			break
+		}
+		b.WriteString(m.Key.Str())
+		if !needed[m.Key.Str()] {
+			b.WriteByte('?')
+		}
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+// union joins the types of alternatives, each once.
+func (s *signer) union(of wire.Value, text func(wire.Value) string) string {
+	var b strings.Builder
+	seen := make(map[string]bool)
+	for el := range of.Elements() {
+		t := text(el)
+		if t == "" || seen[t] {
+			continue
+		}
+		seen[t] = true
+		if b.Len() > 0 {
+			b.WriteByte('|')
+		}
+		if b.Len() > maxTypeBytes {
+			b.WriteString("…")
+			break
+		}
+		b.WriteString(t)
+	}
+	return b.String()
+}
+
+// resolve returns the schema that a reference within the document names, an absent value for none.
+func (s *signer) resolve(ref string) wire.Value {
+	path, ok := strings.CutPrefix(ref, "#/")
+	if !ok {
+		return wire.Value{}
+	}
+	at := s.root
+	for step := range strings.SplitSeq(path, "/") {
+		at = at.Get(strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
+	}
+	return at
+}
