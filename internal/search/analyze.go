@@ -34,6 +34,7 @@ const (
 type Doc struct {
 	name, upstream string
 	hints          Hints
+	action         action
 
 	terms   []docTerm // in the order of their first use
 	lengths [fields]uint16
@@ -70,6 +71,7 @@ func Analyze(t Tool) *Doc {
 	a := analyzer{doc: &Doc{name: t.Name, upstream: t.Upstream, hints: t.Hints}, at: make(map[termID]int, 64)}
 	bare := withoutUpstream(t.Name, t.Upstream)
 	a.text(inName, bare, maxName)
+	a.doc.action = actionOf(plaintext.Truncate(bare, maxName))
 	a.compounds(bare)
 	a.text(inTitle, t.Title, maxTitle)
 	a.doc.words = strings.Fields(a.words.String())
@@ -97,14 +99,16 @@ func Analyze(t Tool) *Doc {
 	return a.doc
 }
 
-// withoutUpstream returns a name without the name of its server and what joins them.
+// withoutUpstream returns a name without the name of its server and what joins them. Servers
+// often begin their names with it, and so does the gateway.
 func withoutUpstream(name, upstream string) string {
-	if upstream == "" || len(name) <= len(upstream) || !strings.EqualFold(name[:len(upstream)], upstream) {
-		return name
-	}
-	rest := name[len(upstream):]
-	if bare := strings.TrimLeft(rest, "_-./: "); bare != "" && len(bare) < len(rest) {
-		return bare
+	for upstream != "" && len(name) > len(upstream) && strings.EqualFold(name[:len(upstream)], upstream) {
+		rest := name[len(upstream):]
+		bare := strings.TrimLeft(rest, "_-./: ")
+		if bare == "" || bare == rest {
+			break
+		}
+		name = bare
 	}
 	return name
 }
@@ -112,8 +116,8 @@ func withoutUpstream(name, upstream string) string {
 // keyOf returns the words of a name or of a query with a space between them.
 func keyOf(text string) string {
 	var b strings.Builder
-	split(plaintext.Truncate(text, maxName), func(word string, whole bool) {
-		if whole {
+	split(plaintext.Truncate(text, maxName), func(word string, kind wordKind) {
+		if kind == whole {
 			return
 		}
 		if b.Len() > 0 {
@@ -135,9 +139,9 @@ type analyzer struct {
 // text adds the terms of a text to a field. It returns how many bytes it looked at.
 func (a *analyzer) text(f field, text string, limit int) int {
 	text = plaintext.Truncate(text, limit)
-	a.terms(text, func(term string, whole bool) {
+	a.terms(text, f != inName && f != inParam, func(term string, kind wordKind) {
 		a.add(f, term)
-		if !whole && a.doc.lengths[f] < 1<<16-1 {
+		if kind != whole && a.doc.lengths[f] < 1<<16-1 {
 			a.doc.lengths[f]++
 		}
 		if f <= inTitle {
@@ -167,8 +171,8 @@ func (a *analyzer) add(f field, term string) {
 // web_hook.
 func (a *analyzer) compounds(name string) {
 	before := ""
-	split(plaintext.Truncate(name, maxName), func(word string, whole bool) {
-		if whole {
+	split(plaintext.Truncate(name, maxName), func(word string, kind wordKind) {
+		if kind == whole {
 			return
 		}
 		if before != "" && len(before)+len(word) <= maxWord {

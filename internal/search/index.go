@@ -19,6 +19,9 @@ var weights = [fields]struct{ weight, length float64 }{
 	inTags:             {1.5, 0.4},
 }
 
+// upstreamImpact is that of a word of the server's name.
+const upstreamImpact = 1.4
+
 // saturation is the k1 of BM25: how soon more of the same word stops to matter.
 const saturation = 1.2
 
@@ -29,6 +32,7 @@ type Index struct {
 	starts   []int32          // of each term in postings, and the end of the last
 	postings []posting        // of each term in the order of the documents
 	words    []string         // sorted: the stems in names and titles
+	servers  []string         // sorted: the words of the names of servers
 
 	byKey, byBare []int32 // the documents in the order of their names, with and without upstream
 	scratch       sync.Pool
@@ -106,8 +110,13 @@ func (s *scale) set(d *Doc) {
 	}
 }
 
-// impact is the part of BM25F that does not depend on how rare the term is.
+// impact is the part of BM25F that does not depend on how rare the term is. A word of the
+// server's name says which server is meant and nothing of its tools, so all of them have it
+// alike.
 func (s *scale) impact(t *docTerm) float32 {
+	if t.count[inUpstream] > 0 {
+		return upstreamImpact
+	}
 	tf := 0.0
 	for f, n := range t.count {
 		if n > 0 {
@@ -126,10 +135,11 @@ func (x *Index) of(id termID) []posting {
 	return x.postings[x.starts[n]:x.starts[n+1]]
 }
 
-// rarity is the idf of BM25 for a term that so many documents have.
+// rarity says how much a term counts that so many documents have: the idf of BM25, tempered,
+// since a rare word of a question is often beside the point.
 func (x *Index) rarity(documents int) float32 {
 	n, all := float64(documents), float64(len(x.docs))
-	return float32(math.Log1p((all - n + 0.5) / (n + 0.5)))
+	return float32(math.Pow(math.Log1p((all-n+0.5)/(n+0.5)), 0.75))
 }
 
 // order sorts what names are looked up in.
@@ -140,9 +150,19 @@ func (x *Index) order() {
 	}
 	slices.SortStableFunc(x.byKey, func(a, b int32) int { return strings.Compare(x.docs[a].key, x.docs[b].key) })
 	slices.SortStableFunc(x.byBare, func(a, b int32) int { return strings.Compare(x.docs[a].bareKey(), x.docs[b].bareKey()) })
+	last := ""
 	for _, d := range x.docs {
 		x.words = append(x.words, d.words...)
+		if d.upstream != last { // the tools of a server stand together
+			last = d.upstream
+			x.servers = append(x.servers, strings.Fields(keyOf(d.upstream))...)
+		}
 	}
-	slices.Sort(x.words)
-	x.words = slices.Clip(slices.Compact(x.words))
+	x.words, x.servers = sorted(x.words), sorted(x.servers)
+}
+
+// sorted sorts words and leaves out those that are there already.
+func sorted(words []string) []string {
+	slices.Sort(words)
+	return slices.Clip(slices.Compact(words))
 }

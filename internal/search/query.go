@@ -17,9 +17,10 @@ const (
 
 // How much a word that is found instead of one of the query counts.
 const (
-	similarWeight   = 0.35
+	similarWeight   = 0.6
 	lookalikeWeight = 0.7
 	compoundWeight  = 0.8
+	partWeight      = 0.3 // of the parts of a word that is known as a whole
 )
 
 // queryTerm is a word that is looked for.
@@ -34,23 +35,44 @@ type queryTerm struct {
 // parse reads the words of a query.
 func (x *Index) parse(s *scratch, text string) {
 	s.terms = s.terms[:0]
-	unknown := 0
-	s.stemmer.terms(text, func(term string, whole bool) {
+	unknown, first := 0, 0 // the first term of a word with parts
+	before := alone
+	s.stemmer.terms(text, true, func(term string, kind wordKind) {
 		id := idOf(term)
+		_, known := x.terms[id]
+		switch {
+		case kind == part && before != part:
+			first = len(s.terms)
+		case kind == whole && before == part && known: // GitHub means github, not git and hub
+			for i := range s.terms[first:] {
+				s.terms[first+i].weight *= partWeight
+			}
+		}
+		before = kind
 		if !s.want(id, 1, false) {
 			return
 		}
 		for _, other := range similar[term] {
 			s.want(idOf(other), similarWeight, true)
 		}
-		if _, known := x.terms[id]; !known && unknown < maxUnknown && len(term) >= minMisspelled {
+		x.serversLike(s, term)
+		if !known && unknown < maxUnknown && len(term) >= minMisspelled {
 			unknown++
 			x.lookalikes(s, term)
 		}
 	})
+	x.compounds(s, text)
+}
+
+// compounds adds two words that stand side by side as one, if a document has them so.
+func (x *Index) compounds(s *scratch, text string) {
 	before := ""
-	split(text, func(word string, whole bool) {
-		if whole {
+	split(text, func(word string, kind wordKind) {
+		if kind == whole {
+			return
+		}
+		if stopWords[word] {
+			before = ""
 			return
 		}
 		if before != "" && len(before)+len(word) <= maxWord {
@@ -72,6 +94,20 @@ func (s *scratch) want(id termID, weight float32, instead bool) bool {
 	}
 	s.terms = append(s.terms, queryTerm{id, weight, instead})
 	return true
+}
+
+// serversLike adds the names of servers that a word begins: mongo means mongodb.
+func (x *Index) serversLike(s *scratch, term string) {
+	if len(term) < minMisspelled {
+		return
+	}
+	n := 0
+	for i := sort.SearchStrings(x.servers, term); i < len(x.servers) && n < maxAlternatives && strings.HasPrefix(x.servers[i], term); i++ {
+		if x.servers[i] != term {
+			n++
+			s.want(idOf(s.stemmer.stem(x.servers[i])), lookalikeWeight, true)
+		}
+	}
 }
 
 // lookalikes adds words of names and titles instead of one that no document has: those that it

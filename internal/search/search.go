@@ -18,6 +18,8 @@ const (
 const (
 	// priorWeight is how much the score of a tool grows by a prior of 1.
 	priorWeight = 0.15
+	// actionFactor is by how much the score of a tool grows if it does what the query asks for.
+	actionFactor = 1.2
 	// minPrefix is how many bytes of a name find the tools whose names begin with them.
 	minPrefix = 3
 )
@@ -39,6 +41,10 @@ type Query struct {
 
 	// Prior returns from 0 to 1 how much a tool was used before. It may be nil.
 	Prior func(*Doc) float64
+
+	// Nearest are the places of documents in another ranking, the best first, as by
+	// embeddings. Documents are then ranked by both, by reciprocal rank fusion.
+	Nearest []int
 }
 
 func (q *Query) matches(d *Doc) bool {
@@ -86,6 +92,9 @@ func (x *Index) Search(q Query) Page {
 	}
 	x.score(s)
 	highest := x.narrow(s, &q)
+	if len(q.Nearest) > 0 {
+		highest = x.fuse(s, &q)
+	}
 	x.named(s, &q, name, highest)
 	page := x.page(s, &q)
 	for _, d := range s.found {
@@ -100,6 +109,11 @@ func (s *scratch) raise(d int32, by float32) {
 		s.found = append(s.found, d)
 	}
 	s.scores[d] += by
+}
+
+// before is the order of results.
+func (s *scratch) before(a, b int32) int {
+	return cmp.Or(cmp.Compare(s.scores[b], s.scores[a]), cmp.Compare(a, b))
 }
 
 // score adds up what each document has of the terms.
@@ -145,6 +159,10 @@ func (x *Index) scoreOne(s *scratch, terms []queryTerm) {
 // narrow leaves the found documents that pass the filters, applies the prior, and returns the
 // highest score, or 1.
 func (x *Index) narrow(s *scratch, q *Query) float32 {
+	wanted := anyAction
+	if len(s.terms) > 0 {
+		wanted = actionOf(q.Text)
+	}
 	var highest float32
 	kept := s.found[:0]
 	for _, d := range s.found {
@@ -154,6 +172,9 @@ func (x *Index) narrow(s *scratch, q *Query) float32 {
 			continue
 		}
 		kept = append(kept, d)
+		if wanted != anyAction && wanted == doc.action {
+			s.scores[d] *= actionFactor
+		}
 		if q.Prior != nil {
 			if prior := q.Prior(doc); prior > 0 {
 				s.scores[d] *= 1 + priorWeight*float32(min(prior, 1))
@@ -162,10 +183,28 @@ func (x *Index) narrow(s *scratch, q *Query) float32 {
 		highest = max(highest, s.scores[d])
 	}
 	s.found = kept
-	if highest == 0 {
-		return 1
+	return cmp.Or(highest, 1)
+}
+
+// fusion is the constant of reciprocal rank fusion: how little the first ranks differ.
+const fusion = 60
+
+// fuse replaces the scores by the sum of the reciprocal ranks in both rankings, and returns the
+// highest.
+func (x *Index) fuse(s *scratch, q *Query) (highest float32) {
+	slices.SortFunc(s.found, s.before)
+	for rank, d := range s.found {
+		s.scores[d] = 1 / float32(fusion+rank)
 	}
-	return highest
+	for rank, i := range q.Nearest {
+		if i >= 0 && i < len(x.docs) && q.matches(x.docs[i]) {
+			s.raise(int32(i), 1/float32(fusion+rank))
+		}
+	}
+	for _, d := range s.found {
+		highest = max(highest, s.scores[d])
+	}
+	return cmp.Or(highest, 1)
 }
 
 // named puts documents first whose name is the text of the query, or begins with it.
@@ -226,10 +265,7 @@ func (x *Index) page(s *scratch, q *Query) Page {
 	if end < page.Total {
 		page.Next = end
 	}
-	before := func(a, b int32) int {
-		return cmp.Or(cmp.Compare(s.scores[b], s.scores[a]), cmp.Compare(a, b))
-	}
-	top(s.found, end, before)
+	top(s.found, end, s.before)
 	page.Hits = make([]Hit, 0, end-q.Offset)
 	for _, d := range s.found[q.Offset:end] {
 		page.Hits = append(page.Hits, Hit{Doc: x.docs[d], Index: int(d), Score: float64(s.scores[d])})

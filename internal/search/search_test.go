@@ -180,6 +180,25 @@ func TestThePriorDecidesBetweenSimilarTools(t *testing.T) {
 	}
 }
 
+// Another ranking finds tools that have no word of the query. A name that is the query stays
+// first, and filters hold.
+func TestRankingsAreFused(t *testing.T) {
+	x := indexOf(examples)
+	const payments, weather, files = 11, 8, 4
+	got := names(x.Search(Query{Text: "weather", Nearest: []int{payments, weather, -1, 1 << 20}}))
+	if want := []string{"weather__getForecast", "bank__convert"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	got = names(x.Search(Query{Text: "read_file", Nearest: []int{payments, weather}, Limit: 1}))
+	if want := []string{"files__read_file"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	got = names(x.Search(Query{Text: "zzzz", Nearest: []int{payments, files}, Upstream: "files"}))
+	if want := []string{"files__read_file"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // Documents that a view hides change nothing: an index of the visible ones is the same whether
 // or not others were analyzed and indexed beside them.
 func TestHiddenDocumentsChangeNothing(t *testing.T) {

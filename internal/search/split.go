@@ -55,9 +55,17 @@ func classOf(r rune) class {
 	return separator
 }
 
-// split calls yield for the words of a text in their order, in lower case. A word with several
-// parts, such as readFile or base64, comes after its parts as a whole.
-func split(text string, yield func(word string, whole bool)) {
+// wordKind says how a word stands in the text.
+type wordKind uint8
+
+const (
+	alone wordKind = iota
+	part           // of a word such as readFile or base64
+	whole          // such a word, after its parts
+)
+
+// split calls yield for the words of a text in their order, in lower case.
+func split(text string, yield func(word string, kind wordKind)) {
 	start, kind := -1, separator // of the run of characters without a separator
 	elided := false              // the run follows an apostrophe
 	end := func(i int) {
@@ -92,16 +100,16 @@ func split(text string, yield func(word string, whole bool)) {
 
 // parts yields the parts of a word of letters and digits, which begin at a change of case or
 // between a letter and a digit, then the whole.
-func parts(run string, yield func(word string, whole bool)) {
+func parts(run string, yield func(word string, kind wordKind)) {
 	start, n, yielded := 0, 0, 0
 	last := separator
-	part := func(end int, final bool) {
+	end := func(i int, kind wordKind) {
 		n++
-		if p := run[start:end]; len(p) > 1 || final && n == 1 { // the s and the 3 of s3 say nothing
+		if p := run[start:i]; len(p) > 1 || kind == alone { // the s and the 3 of s3 say nothing
 			yielded++
-			yield(fold(p), false)
+			yield(fold(p), kind)
 		}
-		start = end
+		start = i
 	}
 	previous := 0 // where the last character began
 	for i, r := range run {
@@ -112,16 +120,27 @@ func parts(run string, yield func(word string, whole bool)) {
 		switch {
 		case last == separator, last == k && k != upper:
 		case k == digit, last == digit, last == lower: // 2d, base64, readFile
-			part(i, false)
+			end(i, part)
 		case k == lower && i+1 == len(run) && r == 's': // URLs
 		case last == upper && k == lower && previous > start: // HTTPServer: the S belongs to what follows
-			part(previous, false)
+			end(previous, part)
 		}
 		last, previous = k, i
 	}
-	part(len(run), true)
-	if n > 1 && len(run) <= maxWord {
-		yield(fold(run), yielded > 0)
+	switch {
+	case n == 0:
+		end(len(run), alone)
+		return
+	default:
+		end(len(run), part)
+	}
+	if len(run) > maxWord {
+		return
+	}
+	if yielded == 0 {
+		yield(fold(run), alone)
+	} else {
+		yield(fold(run), whole)
 	}
 }
 
@@ -145,18 +164,18 @@ func fold(s string) string {
 }
 
 // pairs yields each two characters that stand side by side, or the only one.
-func pairs(run string, yield func(word string, whole bool)) {
+func pairs(run string, yield func(word string, kind wordKind)) {
 	n, last := 0, rune(0)
 	for _, r := range run {
 		if classOf(r) == joint {
 			continue
 		}
 		if n++; n > 1 {
-			yield(norm.NFKC.String(string([]rune{last, r})), false)
+			yield(norm.NFKC.String(string([]rune{last, r})), alone)
 		}
 		last = r
 	}
 	if n == 1 {
-		yield(norm.NFKC.String(string(last)), false)
+		yield(norm.NFKC.String(string(last)), alone)
 	}
 }

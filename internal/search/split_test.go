@@ -9,8 +9,8 @@ import (
 // wordsOf returns the words of a text. Wholes have an asterisk.
 func wordsOf(text string) []string {
 	var out []string
-	split(text, func(word string, whole bool) {
-		if whole {
+	split(text, func(word string, kind wordKind) {
+		if kind == whole {
 			word += "*"
 		}
 		out = append(out, word)
@@ -80,7 +80,7 @@ func TestTerms(t *testing.T) {
 	} {
 		var s stemmer
 		var got []string
-		s.terms(text, func(term string, _ bool) { got = append(got, term) })
+		s.terms(text, true, func(term string, _ wordKind) { got = append(got, term) })
 		if strings.Join(got, " ") != want {
 			t.Errorf("terms(%q) = %q, want %q", text, got, want)
 		}

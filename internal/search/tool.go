@@ -1,6 +1,10 @@
 package search
 
-import "mcpgateway/internal/wire"
+import (
+	"strings"
+
+	"mcpgateway/internal/wire"
+)
 
 // Tool is what is searched of a tool.
 type Tool struct {
@@ -103,4 +107,22 @@ func appendParams(params []Param, schema wire.Value, depth int) []Param {
 		params = appendParams(params, items, depth+1)
 	}
 	return params
+}
+
+// Text describes a tool in words, as for an embedding.
+func (t Tool) Text() string {
+	var b strings.Builder
+	b.WriteString(withoutUpstream(t.Name, t.Upstream))
+	for _, part := range []string{t.Upstream, t.Title, t.Description} {
+		if part != "" {
+			b.WriteString("\n" + part)
+		}
+	}
+	for i, p := range t.Params {
+		if i == 0 {
+			b.WriteString("\nParameters:")
+		}
+		b.WriteString(" " + p.Name)
+	}
+	return b.String()
 }

@@ -14,8 +14,12 @@ itself just ll may me might mine must my neither no nor not of off on once only 
 please s same shall she should so some such than that the their theirs them then there these they this those through
 thus to too under until up upon us ve very via was we were what whatever when where whether which while who whom whose
 why will with within without would yes you your yours
-allow allows allowed allowing available eg e.g ie use used uses using given want wants wanted need needs needed like
-able let lets help helps helpful tool tools would`)
+able already another anything available believe best better certain come currently eg
+ever every everything exactly give given gives giving go going good great help helpful helps hey hi hello ie im ive
+interested kind know let lets like likes look looking lot make makes making many maybe much need needed needs okay one
+particular particularly per possible possibly provide provided provides providing really right say see several
+something specific suggest sure tell thank thanks thing things think tool tools try trying use used uses using various
+want wanted wants way ways well would`)
 
 // abbreviations are words that stand for others, in texts and in queries. A word that the
 // stemmer takes for another one stands for itself in a form that it leaves alone.
@@ -42,7 +46,7 @@ os=operating+system param=parameter params=parameter perf=performance perm=permi
 pg=postgresql postgres=postgresql pic=picture pics=picture pkg=package pkgs=package pos=position pr=pull+request
 prs=pull+request pref=preference prefs=preference prev=previous proc=process prod=production prop=property
 props=property pt=point pwd=password passwd=password py=python qty=quantity rec=record recs=record ref=reference
-refs=reference reg=register regex=regular+expression regexp=regular+expression repo=repository repos=repository
+refs=reference reg=register relations=relation relationship=relation relationships=relation regex=regular+expression regexp=regular+expression repo=repository repos=repository
 req=request res=resource resp=response rm=remove sched=schedule sec=security seq=sequence sess=session spec=specification
 specs=specification sql=sql src=source stat=statistic stats=statistic std=standard sub=subscription subs=subscription
 svc=service svcs=service sw=software sync=synchronize sys=system tbl=table tel=telephone temp=temporary tmp=temporary
@@ -53,56 +57,183 @@ vid=video vids=video vm=virtual+machine vms=virtual+machine vol=volume wf=workfl
 // similar are groups of words that say nearly the same of a tool. A word of a query finds the
 // others of its groups with less weight.
 var similar = groupsOf(`
-create add new make insert register generate
-delete remove erase drop destroy clear discard trash
+create add new make insert register generate open write
+delete remove erase drop destroy clear discard trash forget uninstall purge
 list show enumerate browse display
-get fetch retrieve read obtain view load lookup
+get fetch retrieve read obtain view load show
 find search lookup query locate discover
-update edit modify change alter set patch rename
-run execute start launch invoke trigger
+update edit modify change alter set patch rename replace adjust
+run execute start launch invoke trigger begin call
+retry rerun restart repeat
 stop cancel abort terminate kill end halt
-send post publish submit deliver
-copy duplicate clone
+send post publish submit deliver notify
+reply respond answer comment
+assign give allocate
+approve accept confirm
+allow permit authorize
+reject decline refuse deny
+merge combine join
+copy duplicate clone fork
+undo revert rollback restore
 move transfer relocate
-check verify validate test inspect
+check verify validate test inspect audit
 save store write persist
 upload attach import
 download export
-open navigate visit browse
+share invite
+mute silence
+open navigate visit browse go
 calculate compute evaluate
 convert transform translate
-compare difference
 summarize summary overview digest
-analyze analysis inspect examine
-schedule book plan appointment reserve
-image picture photo photograph
-email mail
-folder directory
-page website webpage site url link
-error exception failure fault
-user person member people
+analyze analysis inspect examine explain
+schedule plan book reserve
+label tag
+comment note remark
+user person member people teammate colleague employee
+manager boss supervisor
 ticket issue bug
 task todo
-event meeting calendar appointment
-company business
-price cost quote rate
-stock share equity
-message chat dm
-comment reply note
-file document
-weather forecast temperature
-location place address
-direction route
-movie film
-song track music
-picture screenshot
+record row entry item
+column field property attribute
+schema structure field
+size space disk
+folder directory
+page website webpage site url link
+internet web online
+direction route drive navigate
+coordinate latitude longitude geocode location
+address place location
+elevation height altitude
+event meeting appointment calendar
+free available availability
+sprint iteration cycle
+price cost rate quote
+payment charge pay
+invoice bill
 customer client
-payment charge
-phone telephone call
-version release
-log trace
-permission access grant role
-cryptocurrency crypto coin token`)
+company business
+order purchase buy
+share stock equity
+hotel accommodation lodging
+flight plane airline
+news headline article
+paper article publication study literature
+image picture photo photograph
+screenshot picture capture
+video movie film
+song track music
+voice speech audio
+chart graph plot diagram
+spreadsheet sheet workbook excel
+file document
+error exception failure fault crash
+log output trace
+slow performance speed latency
+deploy release rollout
+version release revision
+repository project
+history activity past
+difference compare diff change
+email mail inbox
+message chat dm text
+call phone telephone
+permission access right role grant
+password secret credential
+login sign authenticate
+alert alarm notification monitor
+metric measurement statistic
+reaction react emoji
+weather forecast temperature rain
+cryptocurrency crypto coin token
+watch monitor observe track follow subscribe
+upsert insert update store
+prove verify confirm
+top frequent popular common trending
+computer machine host system
+warm hot cold temperature
+archive hide
+favorite star bookmark like
+question ask answer
+balance amount money
+payroll salary wage
+leave vacation holiday absence
+transit train bus
+walking walk foot pedestrian
+bicycle bike cycling
+restaurant food cafe
+mobile phone device android
+click tap press touch
+swipe scroll
+type enter input fill
+window tab
+reload refresh
+server instance machine droplet
+domain dns hostname
+certificate ssl tls
+backup snapshot
+restore recover
+webhook callback
+key token credential
+vector embedding
+presentation slide powerpoint
+transcript subtitle caption
+lead prospect opportunity deal
+employee staff
+vote poll
+subscriber follower audience
+newsletter broadcast campaign
+thread conversation discussion
+status state
+priority urgent
+due deadline
+process program
+`)
+
+// action is what a tool does to things, or what a query asks for.
+type action uint8
+
+const (
+	anyAction action = iota
+	reads
+	creates
+	updates
+	deletes
+	runs
+	stops
+)
+
+// actions are words that say which action is meant. In a query, a question is one for a tool
+// that reads.
+var actions = func() map[string]action {
+	m := map[string]action{}
+	for a, words := range map[action]string{
+		reads: `list get show find search read fetch query view describe display count lookup look retrieve browse
+			check inspect enumerate explain analyze download
+			which what who whose why when where is are was were did does will`,
+		creates: `create add new make insert register generate write post send upload publish draw build put attach reply save
+			append compose`,
+		updates: `update edit modify change alter set patch rename replace move assign configure resize toggle`,
+		deletes: `delete remove erase drop destroy clear discard trash forget uninstall purge unset unassign detach`,
+		runs:    `run execute start launch invoke trigger retry rerun restart begin call play`,
+		stops:   `stop cancel abort terminate kill end halt close quit`,
+	} {
+		for _, w := range strings.Fields(words) {
+			m[w] = a
+		}
+	}
+	return m
+}()
+
+// actionOf returns the action that the first word of this kind says.
+func actionOf(text string) (a action) {
+	split(text, func(word string, kind wordKind) {
+		if a == anyAction && kind != whole {
+			a = actions[word]
+		}
+	})
+	return a
+}
 
 func setOf(words string) map[string]bool {
 	m := map[string]bool{}
@@ -160,15 +291,19 @@ func (s *stemmer) stem(word string) string {
 }
 
 // terms calls yield for the terms of a text: the stems of its words and of the words that
-// abbreviations stand for. Stop words are left out.
-func (s *stemmer) terms(text string, yield func(term string, whole bool)) {
-	split(text, func(word string, whole bool) {
-		if long := abbreviations[word]; long != nil {
-			for _, w := range long {
-				yield(s.stem(w), whole)
+// abbreviations stand for. Stop words are left out. In prose, the parts of a word such as
+// MongoDB are no abbreviations.
+func (s *stemmer) terms(text string, prose bool, yield func(term string, kind wordKind)) {
+	split(text, func(word string, kind wordKind) {
+		long := abbreviations[word]
+		if long == nil || prose && kind == part {
+			if !stopWords[word] {
+				yield(s.stem(word), kind)
 			}
-		} else if !stopWords[word] {
-			yield(s.stem(word), whole)
+			return
+		}
+		for _, w := range long {
+			yield(s.stem(w), kind)
 		}
 	})
 }
