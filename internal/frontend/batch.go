@@ -24,15 +24,15 @@ func isArray(body []byte) bool {
 // concurrently.
 func (s *Server) serveBatch(p *postResponse, r *http.Request, principal *call.Principal, body []byte) {
 	refuse := func(format string, args ...any) {
-		s.rejectMessage(p.w, r, wire.ID{}, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: "+format, args...))
+		s.rejectMessage(p.w, r, principal, wire.ID{}, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: "+format, args...))
 	}
 	if err := wire.Check(body, s.options.Limits.JSON, wire.Strict); err != nil {
-		s.rejectMessage(p.w, r, wire.ID{}, http.StatusBadRequest, wire.Errorf(wire.CodeParse, "parse error: %s", err))
+		s.rejectMessage(p.w, r, principal, wire.ID{}, http.StatusBadRequest, wire.Errorf(wire.CodeParse, "parse error: %s", err))
 		return
 	}
 	p.era = wire.EraLegacy
 	if !s.serves(principal.Profile, wire.EraLegacy) {
-		s.refuseLegacy(p.w, r, &wire.Message{}, principal.Profile)
+		s.refuseLegacy(p.w, r, principal, &wire.Message{})
 		return
 	}
 	sess, client, ok := s.findSession(p.w, r, principal, wire.ID{})
@@ -53,7 +53,7 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, principal *call.Pr
 		m, err := wire.Parse(part, s.options.Limits.JSON)
 		return err == nil && m.IsRequest()
 	}) {
-		s.refuseDraining(p.w, r, wire.ID{})
+		s.refuseDraining(p.w, r, principal, wire.ID{})
 		return
 	}
 	if refused := p.reserved.acquireCalls(len(parts) - 1); refused != nil {

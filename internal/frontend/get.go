@@ -99,6 +99,6 @@ func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, principal *ca
 	case errors.Is(err, errStopped):
 		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, err.Error())
 	default:
-		s.rejectMessage(w, r, wire.ID{}, http.StatusNotFound, errNoSession)
+		s.rejectMessage(w, r, principal, wire.ID{}, http.StatusNotFound, errNoSession)
 	}
 }

@@ -135,11 +135,11 @@ func (s *Server) serveBody(p *postResponse, r *http.Request, principal *call.Pri
 				m.ID = wire.ID{} // the id of an ask of ours, which the client may use for a request
 			}
 		}
-		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, invalid)
+		s.rejectMessage(p.w, r, principal, m.ID, http.StatusBadRequest, invalid)
 		return true
 	}
 	if m.IsRequest() && m.Method != wire.MethodPing && s.draining.Load() {
-		s.refuseDraining(p.w, r, m.ID)
+		s.refuseDraining(p.w, r, principal, m.ID)
 		return true
 	}
 	meta := readMeta(&m)

@@ -20,7 +20,7 @@ import (
 func (s *Server) initialize(p *postResponse, r *http.Request, principal *call.Principal, m *wire.Message) bool {
 	client, err := newLegacyClient(m)
 	if err != nil {
-		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, err)
+		s.rejectMessage(p.w, r, principal, m.ID, http.StatusBadRequest, err)
 		return true
 	}
 	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, senderOf(p.w, r, principal), m)

@@ -20,7 +20,7 @@ func invalidRequest(err error) *wire.Error {
 // buffer of the body can be reused.
 func (s *Server) serveLegacy(p *postResponse, r *http.Request, principal *call.Principal, m *wire.Message) bool {
 	if !s.serves(principal.Profile, wire.EraLegacy) {
-		s.refuseLegacy(p.w, r, m, principal.Profile)
+		s.refuseLegacy(p.w, r, principal, m)
 		return true
 	}
 	if m.Method == wire.MethodInitialize && m.IsRequest() {
@@ -43,10 +43,10 @@ func (s *Server) serveLegacy(p *postResponse, r *http.Request, principal *call.P
 			p.onLost = func() { x.Cancel(errClientGone) }
 		}
 		if err := x.begin(); err == session.ErrEnded { // after it was found
-			s.rejectMessage(p.w, r, m.ID, http.StatusNotFound, errNoSession)
+			s.rejectMessage(p.w, r, principal, m.ID, http.StatusNotFound, errNoSession)
 			return true
 		} else if err != nil {
-			s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, invalidRequest(err))
+			s.rejectMessage(p.w, r, principal, m.ID, http.StatusBadRequest, invalidRequest(err))
 			return true
 		}
 		a := x.answerLegacy()
@@ -54,7 +54,7 @@ func (s *Server) serveLegacy(p *postResponse, r *http.Request, principal *call.P
 		x.finish(p, a)
 		return x.bodyIsFree(a)
 	case m.IsResponse() && sess == nil:
-		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: a response needs the session of its request"))
+		s.rejectMessage(p.w, r, principal, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: a response needs the session of its request"))
 		return true
 	}
 	sess.Receive(m)
@@ -70,7 +70,7 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, principal *
 	version, single := header(r, wire.HeaderVersion)
 	name, named := header(r, wire.HeaderSession)
 	if !single || !named {
-		s.rejectMessage(w, r, id, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: Mcp-Session-Id and MCP-Protocol-Version must be sent once"))
+		s.rejectMessage(w, r, principal, id, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: Mcp-Session-Id and MCP-Protocol-Version must be sent once"))
 		return nil, nil, false
 	}
 	if len(r.Header[wire.HeaderSession]) == 0 {
@@ -90,7 +90,7 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, principal *
 		return nil, nil, false
 	}
 	if version != "" && version != string(sess.Client.Revision) {
-		s.rejectMessage(w, r, id, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest,
+		s.rejectMessage(w, r, principal, id, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest,
 			"invalid request: the MCP-Protocol-Version header must be %s, which this session negotiated", sess.Client.Revision))
 		return nil, nil, false
 	}

@@ -15,7 +15,7 @@ import (
 func (s *Server) serveModern(p *postResponse, r *http.Request, principal *call.Principal, m *wire.Message, meta *requestMeta) bool {
 	switch {
 	case m.IsResponse():
-		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: modern clients send no responses"))
+		s.rejectMessage(p.w, r, principal, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: modern clients send no responses"))
 		return true
 	case m.IsNotification():
 		// Over HTTP no notification of a modern client has an effect. A client cancels a
@@ -23,14 +23,14 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, principal *call.P
 		version, _ := header(r, wire.HeaderVersion)
 		unknown := version != "" && wire.Revision(version).Era() == wire.EraUnknown
 		if unknown || !s.serves(principal.Profile, wire.EraModern) {
-			s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, s.unsupportedRevision(version, principal.Profile))
+			s.rejectMessage(p.w, r, principal, m.ID, http.StatusBadRequest, s.unsupportedRevision(version, principal.Profile))
 			return true
 		}
 		writeAccepted(p.w)
 		return true
 	}
 	if err := s.checkMeta(r, meta, principal.Profile); err != nil {
-		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, err)
+		s.rejectMessage(p.w, r, principal, m.ID, http.StatusBadRequest, err)
 		return true
 	}
 	x := s.modernCall(r.Context(), p, senderOf(p.w, r, principal), s.modernClientKey(r, principal, meta.info.Raw()), m, meta)
@@ -38,7 +38,7 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, principal *call.P
 	defer x.Cancel(nil)
 	p.onLost = func() { x.Cancel(errClientGone) }
 	if err := s.checkHeaders(r, x); err != nil {
-		s.rejectMessage(p.w, r, m.ID, http.StatusBadRequest, err)
+		s.rejectMessage(p.w, r, principal, m.ID, http.StatusBadRequest, err)
 		return true
 	}
 	// The body is no longer needed: strip returns a copy, because it removes metadata.

@@ -3,6 +3,7 @@ package frontend
 import (
 	"errors"
 	"net/http"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -157,17 +158,32 @@ func (s *Server) refuseBusy(w http.ResponseWriter, r *http.Request, id wire.ID, 
 
 // refuseDraining refuses a new call while the server drains. The call was not begun, so
 // the client can send it again on a new connection, which may reach another replica.
-func (s *Server) refuseDraining(w http.ResponseWriter, r *http.Request, id wire.ID) {
+func (s *Server) refuseDraining(w http.ResponseWriter, r *http.Request, principal *call.Principal, id wire.ID) {
 	w.Header().Set("Retry-After", retryAfter)
 	w.Header().Set("Connection", "close")
-	s.rejectMessage(w, r, id, http.StatusServiceUnavailable, errDraining)
+	s.rejectMessage(w, r, principal, id, http.StatusServiceUnavailable, errDraining)
 }
 
 // rejectMessage answers a message that violates the protocol. The text of the error may
-// quote the message, so it goes to the client and not into the log.
-func (s *Server) rejectMessage(w http.ResponseWriter, r *http.Request, id wire.ID, status int, e *wire.Error) {
-	s.countRefused(zapcore.InfoLevel, "protocol violation", w, r, status, reasonOf(status, e.Code), zap.Int64("code", e.Code), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))))
+// quote the message; the log has it without the quotes.
+func (s *Server) rejectMessage(w http.ResponseWriter, r *http.Request, principal *call.Principal, id wire.ID, status int, e *wire.Error) {
+	s.countRefused(zapcore.InfoLevel, "protocol violation", w, r, status, reasonOf(status, e.Code), zap.Int64("code", e.Code),
+		zap.String("reason", withoutQuotes(e.Message)), zap.String("principal", principal.Subject), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))))
 	s.answerRejected(w, id, status, e)
+}
+
+// quote matches a quoted part of a text; the last one may be cut.
+var quote = regexp.MustCompile(`"((?:[^"\\]|\\.)*)(?:"|\\?$)|\B'(?:[^'\\]|\\.)+'`)
+
+// withoutQuotes returns an error about a message without what it quotes of the message.
+func withoutQuotes(text string) string {
+	return quote.ReplaceAllStringFunc(text, func(q string) string {
+		switch strings.Trim(q, `"`) {
+		case wire.MetaProtocolVersion, wire.MetaClientCapabilities, wire.MetaClientInfo, wire.MetaLogLevel:
+			return q
+		}
+		return "[…]"
+	})
 }
 
 func (s *Server) answerRejected(w http.ResponseWriter, id wire.ID, status int, e *wire.Error) {

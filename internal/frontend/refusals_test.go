@@ -65,3 +65,33 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 		t.Errorf("the log has a part of a message: %s", text)
 	}
 }
+
+// The line of a protocol violation has the principal and the reason, and nothing that the client wrote.
+func TestReasonsOfViolations(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":1,"method":"ping","s3cret":1,"s3cret":2}`:                                                             `duplicate object member name […]`,
+		`{"jsonrpc":"2.0","id":1,"method":"ping"} s3cret`:                                                                            `invalid character […] after top-level value`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"s3cret`:                                                            `unexpected EOF`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"Name":"s3cret"}}`:                                                  `params has a member […], which differs from a known one only in case`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`: `the MCP-Protocol-Version header`,
+		`{"jsonrpc":"2.0","id":1,"method":"a","x` + strings.Repeat("s3cret", 99) + `":1,"x` + strings.Repeat("s3cret", 99) + `":1}`:  `duplicate object member name […]`,
+	} {
+		core, logs := observer.New(zap.InfoLevel)
+		s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), LoopbackListener: true, Logger: zap.New(core)})
+		r := request(t, strings.NewReader(body))
+		r.Host = "localhost"
+		do(s, r)
+		lines := logs.FilterMessage("protocol violation").All()
+		if len(lines) != 1 {
+			t.Errorf("%.80s: %v", body, logs.All())
+			continue
+		}
+		fields := lines[0].ContextMap()
+		if reason, _ := fields["reason"].(string); !strings.Contains(reason, want) || fields["principal"] != "anonymous" {
+			t.Errorf("%.80s: principal %v, reason %v, want …%s…", body, fields["principal"], fields["reason"], want)
+		}
+		if strings.Contains(logText(t, logs), "s3cret") {
+			t.Errorf("the log has a part of a message: %s", logText(t, logs))
+		}
+	}
+}

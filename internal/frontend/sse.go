@@ -121,6 +121,6 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, principal *call
 	case errPeerBusy:
 		s.refuseBusy(w, r, id, http.StatusTooManyRequests, rpcErr.Message)
 	default:
-		s.rejectMessage(w, r, id, http.StatusBadRequest, rpcErr)
+		s.rejectMessage(w, r, principal, id, http.StatusBadRequest, rpcErr)
 	}
 }

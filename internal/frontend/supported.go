@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
@@ -77,10 +78,10 @@ func clipRevision(requested string) string {
 
 // refuseLegacy answers a message of a legacy client in a profile that serves modern ones
 // alone. One with a session has to begin a new one, and is told the reason then.
-func (s *Server) refuseLegacy(w http.ResponseWriter, r *http.Request, m *wire.Message, profile string) {
+func (s *Server) refuseLegacy(w http.ResponseWriter, r *http.Request, principal *call.Principal, m *wire.Message) {
 	if len(r.Header[wire.HeaderSession]) > 0 {
-		s.rejectMessage(w, r, m.ID, http.StatusNotFound, errNoSession)
+		s.rejectMessage(w, r, principal, m.ID, http.StatusNotFound, errNoSession)
 		return
 	}
-	s.rejectMessage(w, r, m.ID, http.StatusBadRequest, s.unsupportedLegacy(m, profile))
+	s.rejectMessage(w, r, principal, m.ID, http.StatusBadRequest, s.unsupportedLegacy(m, principal.Profile))
 }

@@ -30,7 +30,8 @@ type connection struct {
 	attemptTook atomic.Int64  // duration of the first attempt in nanoseconds, 0 while it goes on
 	attempted   chan struct{} // closed when the first attempt has ended
 
-	lastTrouble atomic.Pointer[inspect.Trouble] // nil before the first error
+	lastTrouble atomic.Pointer[inspect.Trouble]    // nil before the first error
+	lastFailed  atomic.Pointer[inspect.FailedCall] // nil before the first one
 
 	// remembered returns the catalog of an earlier run, nil if there is none.
 	remembered func() *statedir.Catalog

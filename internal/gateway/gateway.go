@@ -238,7 +238,7 @@ func (g *Gateway) assemble() error {
 	}
 	g.router = router.New(router.Options{
 		Started: g.started, Logger: g.log, Metrics: g.routerMetrics,
-		Sealer: g.sealer, Audit: g.newAudit(), OnNonconforming: g.nonconforming, Latest: g.latest.Latest, OwnTools: metatool.New(),
+		Sealer: g.sealer, Audit: g.newAudit(), OnNonconforming: g.nonconforming, OnFailed: g.callFailed, Latest: g.latest.Latest, OwnTools: metatool.New(),
 	}, g.buildRoutes(first, snapshotsOf(g.control.inUse), time.Now()))
 	routes := *g.router.Routes()
 	routes.PrincipalTables = g.newPrincipalTables(nil)

@@ -55,7 +55,7 @@ func (g *Gateway) Upstreams() []inspect.Upstream {
 func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
 	u := inspect.Upstream{
 		Name: e.name, State: s.State, Revision: s.Revision, Server: s.Info, Required: e.required, Reason: s.Reason,
-		Took: time.Duration(e.conn.attemptTook.Load()), Since: s.Since, LastError: e.conn.lastTrouble.Load(),
+		Took: time.Duration(e.conn.attemptTook.Load()), Since: s.Since, LastError: e.conn.lastTrouble.Load(), LastFailed: e.conn.lastFailed.Load(),
 		Items: [call.Kinds]int{
 			call.Tool: len(s.Catalog.Tools), call.Resource: len(s.Catalog.Resources),
 			call.Template: len(s.Catalog.Templates), call.Prompt: len(s.Catalog.Prompts),
@@ -98,4 +98,11 @@ func (g *Gateway) observe(c *connection, s connector.Snapshot) {
 // nonconforming hands a verdict of the router to the inspector.
 func (g *Gateway) nonconforming(n router.Nonconforming) {
 	g.inspector.Nonconforming(n.Upstream, n.Method, n.Native, n.Verdict)
+}
+
+// callFailed keeps the last failed call of an upstream for the status.
+func (g *Gateway) callFailed(f router.FailedCall) {
+	if e := g.generation.Load().entry(f.Upstream); e != nil {
+		e.conn.lastFailed.Store(&inspect.FailedCall{At: time.Now(), Method: f.Method, Item: f.Item, Request: f.Request, Reason: g.secrets.Mask(f.Reason)})
+	}
 }

@@ -44,6 +44,8 @@ type Upstream struct {
 	Since    time.Time       // when it came into the state
 	// LastError is the last reason for which it was not ready, nil if there was none.
 	LastError *Trouble
+	// LastFailed is the last call that failed, nil if none has.
+	LastFailed *FailedCall
 }
 
 // UnsetVariable is a variable that the configuration of an upstream refers to and that is not set.

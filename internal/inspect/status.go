@@ -50,7 +50,17 @@ type UpstreamStatus struct {
 	// LastError is the last reason for which it was not ready.
 	LastError   string      `json:"last_error,omitempty"`
 	LastErrorAt *time.Time  `json:"last_error_at,omitempty"`
+	LastFailed  *FailedCall `json:"last_failed_call,omitempty"`
 	URLs        []URLReport `json:"urls,omitempty"` // if it has several
+}
+
+// FailedCall is a call that an upstream answered with an error or did not answer.
+type FailedCall struct {
+	At      time.Time `json:"at"`
+	Method  string    `json:"method"`
+	Item    string    `json:"item,omitempty"` // absent if the client may have written a part of its name
+	Request string    `json:"request"`        // the request id, as in the log and the audit
+	Reason  string    `json:"reason"`
 }
 
 // LastReload is the last reload of the configuration.
@@ -124,6 +134,7 @@ func (u Upstream) status(t *traffic) UpstreamStatus {
 	if u.LastError != nil {
 		s.LastError, s.LastErrorAt = u.LastError.Reason, &u.LastError.At
 	}
+	s.LastFailed = u.LastFailed
 	for _, at := range u.URLs {
 		s.URLs = append(s.URLs, URLReport{at.Name, at.Sessions, at.Reason})
 	}

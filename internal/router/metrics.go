@@ -144,6 +144,14 @@ func methodLabel(method string) string {
 	}
 }
 
+// labelOf is methodLabel for a call. The front end makes a server/discover of initialize.
+func labelOf(c *call.Call) string {
+	if c.Method == wire.MethodDiscover && c.Client.Era() == wire.EraLegacy {
+		return wire.MethodInitialize
+	}
+	return methodLabel(c.Method)
+}
+
 // The outcomes of a request.
 const (
 	outcomeOK          = "ok"
@@ -215,11 +223,14 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 // observe counts and logs a call that has ended. res is its result if err is nil.
 func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, res wire.Raw, err error) {
-	method := methodLabel(c.Method)
+	method := labelOf(c)
 	outcome := outcomeOf(err)
 	r.metrics.requestCounters.get(requestLabels{method, log.upstream, outcome}).Inc()
 	r.metrics.durationObservers.get(durationLabels{method, log.upstream}).Observe(duration.Seconds())
 
+	if r.onFailed != nil && log.upstream != "" && (outcome == outcomeError || outcome == outcomeUnavailable) {
+		r.onFailed(FailedCall{log.upstream, method, log.item, c.ID, reasonOf(outcome, c, log, err)})
+	}
 	entry := r.log.Check(zapcore.InfoLevel, "call")
 	if entry == nil {
 		return

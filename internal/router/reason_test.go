@@ -77,6 +77,8 @@ func TestFailedCallsSayWhy(t *testing.T) {
 			}
 			h := auditedRouter(t, tt.up, src, &Audit{To: b}, tt.rules...)
 			h.logTo(zap.New(core))
+			var failed []FailedCall
+			h.onFailed = func(f FailedCall) { failed = append(failed, f) }
 			for range max(tt.calls, 1) {
 				_, _ = h.Handle(t.Context(), newCall("tools/call", tt.params, &recorder{}))
 			}
@@ -88,6 +90,13 @@ func TestFailedCallsSayWhy(t *testing.T) {
 			}
 			if tt.down != nil && got["upstream"] != "files" {
 				t.Errorf("the line names the upstream %v, want files", got["upstream"])
+			}
+			if fails := tt.outcome == "error" || tt.outcome == "unavailable"; fails != (len(failed) == 1) ||
+				fails && failed[0] != (FailedCall{"files", "tools/call", "files__read", "r1", tt.reason}) {
+				t.Errorf("failed calls: %+v", failed)
+			}
+			if first := b.lines[0]; !strings.Contains(first, `"event":"decision"`) || tt.outcome != "refused" && !strings.Contains(first, `"effect":"allow","rule":`) {
+				t.Errorf("the first line of the audit is no decision: %s", first)
 			}
 			var end struct{ Event, Outcome, Reason string }
 			if err := json.Unmarshal([]byte(b.lines[len(b.lines)-1]), &end); err != nil {

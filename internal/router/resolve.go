@@ -81,10 +81,7 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.ItemRe
 		case len(suspects) == 0:
 			return now.Routes, view, target, r.unknown(auditDecision, c, view, ref, target, log)
 		case settled || !slices.ContainsFunc(suspects, func(u catalog.Unavailable) bool { return u.Starting }):
-			if len(suspects) == 1 { // no other upstream may have it
-				log.upstream = suspects[0].Upstream
-			}
-			return now.Routes, view, target, catalog.UnavailableError(suspects)
+			return now.Routes, view, target, r.unavailable(c, view, ref, suspects, log)
 		}
 		select {
 		case <-now.replaced:
@@ -93,4 +90,27 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.ItemRe
 			return now.Routes, view, target, ctx.Err()
 		}
 	}
+}
+
+// unavailable returns the error of a call of an item that only upstreams may have which are not
+// available. The audit has the decision about the name at the one upstream that may have it; if
+// several may, there is no such item.
+func (r *Router) unavailable(c *call.Call, view *catalog.View, ref namespace.ItemRef, suspects []catalog.Unavailable, log *logFields) error {
+	var target catalog.Target
+	known := false
+	if len(suspects) == 1 {
+		log.upstream = suspects[0].Upstream
+		target, known = view.ResolveUnavailable(ref.Kind, ref.Name, log.upstream)
+	}
+	var err error
+	if known {
+		_, err = r.decide(auditDecision, c, itemOf(&target), target.Policy, log)
+	} else {
+		d := view.RefusalOf(ref.Kind, ref.Name, target)
+		err = r.decided(auditDecision, c, auditedItem{kind: ref.Kind, public: ref.Name}, &d, log)
+	}
+	if err != nil {
+		return err
+	}
+	return catalog.UnavailableError(suspects)
 }

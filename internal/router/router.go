@@ -164,12 +164,24 @@ type Options struct {
 	// OnNonconforming is called with each answer of an upstream that violates the
 	// specification, before the call ends. It is optional.
 	OnNonconforming func(Nonconforming)
+	// OnFailed is called with each call that an upstream answers with an error, or does not
+	// answer. It is optional.
+	OnFailed func(FailedCall)
 	// Latest returns a principal with its latest credentials. Subscriptions, tasks and
 	// calls that run judge with them what they bring later. Nil: the credentials of the
 	// request.
 	Latest  func(*call.Principal) *call.Principal
 	Logger  *zap.Logger
 	Metrics *Metrics
+}
+
+// FailedCall is a call that an upstream answered with an error or did not answer, as the log
+// has it.
+type FailedCall struct {
+	Upstream, Method string
+	Item             string // "" if the client may have written a part of its name
+	Request          string // the request id
+	Reason           string
 }
 
 // Router forwards calls under public names to upstreams.
@@ -194,6 +206,7 @@ type Router struct {
 	early           earlyLists
 	audit           *Audit
 	onNonconforming func(Nonconforming) // nil for none
+	onFailed        func(FailedCall)    // nil for none
 	latest          func(*call.Principal) *call.Principal
 }
 
@@ -216,6 +229,7 @@ func New(o Options, first *Routes) *Router {
 		results:         o.Results,
 		audit:           o.Audit,
 		onNonconforming: o.OnNonconforming,
+		onFailed:        o.OnFailed,
 		polls:           newTaskPolls(),
 		latest:          o.Latest,
 	}

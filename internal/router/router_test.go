@@ -458,6 +458,26 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// The front end asks for a description when a legacy client sends initialize.
+func TestDescriptionsAreLoggedAsTheClientAskedForThem(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	h := newTestRouter(t, answers(`{}`), filesSource(t))
+	h.logTo(zap.New(core))
+	for revision, want := range map[wire.Revision]string{wire.Rev20251125: "initialize", wire.Rev20260728: "server/discover"} {
+		c := newCall("server/discover", `{}`, &recorder{})
+		c.Client = &call.Client{Key: "c", Revision: revision}
+		if _, err := h.Handle(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if lines := logs.TakeAll(); len(lines) != 1 || lines[0].ContextMap()["method"] != want {
+			t.Errorf("%s: %v, want the method %s", revision, lines, want)
+		}
+		if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues(want, "", "ok")); n != 1 {
+			t.Errorf("%s is counted %v times", want, n)
+		}
+	}
+}
+
 func TestCompletionWhereTheUpstreamHasNone(t *testing.T) {
 	src := filesSource(t)
 	src.Capabilities = wire.Raw(`{"prompts":{}}`)
