@@ -52,11 +52,10 @@ func (v *View) Adopt(p *Part, result wire.Raw, report func(Adopted)) wire.Raw {
 // mayList reports whether the caller may see a resource in a list.
 func (v *View) mayList(p *Part, native string, item wire.Raw) bool {
 	public := p.naming.PublicURI(native)
-	j := v.listedPolicy(call.Resource, p, public, native)
-	if j == nil {
-		j = v.unlistedPolicy(p, public, native, item)
+	if e := v.table.entryOf(call.Resource, p, public, native); e != nil {
+		return v.policies[call.Resource][e.index].Listed().Visible()
 	}
-	return j.Listed().Visible()
+	return v.unlistedPolicy(p, public, native, item).Listed().Visible()
 }
 
 // FilterContents returns the result of reading the target, under public names, without the

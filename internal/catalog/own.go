@@ -34,39 +34,6 @@ func (t *Table) addOwn(items []profile.OwnItem) {
 	}
 }
 
-// yield gives an entry another name if an own item has its name. It reports false if the entry
-// cannot be published: other items have the names that could stand for it.
-func (t *Table) yield(e *Entry) bool {
-	if holder := t.public[e.Kind][e.Public]; holder == nil || holder.part != t.own {
-		return true
-	}
-	if isURI(e.Kind) {
-		return false
-	}
-	naming := e.part.naming.Fallback()
-	plain, _ := naming.Name(e.Native)
-	for _, name := range []string{plain, naming.HashedName(e.Native)} {
-		if t.public[e.Kind][name] == nil && t.ordinary.public[e.Kind][name] == nil {
-			e.Public, e.Raw = name, renamed(e.Raw, name, e.Native)
-			return true
-		}
-	}
-	return false
-}
-
-// renamed returns the definition of a tool or prompt under another public name.
-func renamed(raw wire.Raw, public, native string) wire.Raw {
-	raw = wire.SetMember(raw, "name", wire.String(public))
-	e := wire.NewEdit(raw)
-	switch meta := e.Root().Get("_meta"); {
-	case meta.Kind() == '{':
-		e.Set(meta, namespace.MetaNative, wire.String(native))
-	case !meta.Exists():
-		e.Add(e.Root(), "_meta", wire.SetMember(wire.Raw("{}"), namespace.MetaNative, wire.String(native)))
-	}
-	return e.Bytes()
-}
-
 // ownCapabilities returns what the gateway's own items add to the capabilities.
 func (t *Table) ownCapabilities() capability {
 	if t.own == nil {

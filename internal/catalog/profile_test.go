@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/profile"
+	"mcpgateway/internal/wire"
 )
 
 // profileOf compiles a profile over sources whose upstreams have no tags unless told.
@@ -172,5 +174,132 @@ func TestProfileSharesBytes(t *testing.T) {
 	}
 	if diff := cmp.Diff([call.Kinds]int{call.Tool: 4, call.Resource: 2, call.Template: 1, call.Prompt: 1}, own.Counts()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestShortNames checks the names of a profile without prefixes. Policy and records use the ordinary names.
+func TestShortNames(t *testing.T) {
+	sources := func() []Source {
+		files := source(t, "files", "files", tool("read"), tool("write"), tool("a b"), tool("call_tool"), prompt("ask"), resource("file:///a"))
+		files.Rules.ToolOverride = map[string]Override{"write": {Name: "put"}}
+		return []Source{
+			files,
+			source(t, "git", "git", tool("read"), tool("push"), tool("files__push"), tool(strings.Repeat("x", 61)), prompt("read")),
+			source(t, "open", "", tool("search"), tool("push"), tool("git__push")),
+		}
+	}
+	own := []profile.OwnItem{{Kind: call.Tool, Definition: wire.Raw(tool("call_tool"))}}
+	for _, tt := range []struct {
+		name    string
+		o       profile.Options
+		tools   []string
+		prompts []string
+	}{
+		{
+			"two that clash keep their prefixes", profile.Options{Own: own},
+			[]string{
+				"call_tool", "files__read", "put", "a_b_hc8687a08aa5d", "files__call_tool",
+				"git__read", "git__push", "files__push", strings.Repeat("x", 61), "search", "push", "open__git__push",
+			}, []string{"ask", "read"},
+		},
+		{
+			"items that are not selected do not clash", profile.Options{Select: policy.Selection{Tools: policy.Globs{Deny: []string{"files__*", "push", "open__*"}}}},
+			[]string{"read", "push", "files__push", strings.Repeat("x", 61), "search"}, []string{"ask", "read"},
+		},
+		{
+			"upstreams that are not selected do not clash", profile.Options{Upstreams: []string{"open"}},
+			[]string{"search", "push", "git__push"}, []string{},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.o.ShortNames = true
+			tbl := Build(Options{Policy: allowAll, Profile: profileOf(t, tt.o)}, sources())
+			wantNames(t, tbl, call.Tool, tt.tools...)
+			wantNames(t, tbl, call.Prompt, tt.prompts...)
+			// Names do not depend on which upstreams are up.
+			asleep := sources()
+			for i := range asleep {
+				asleep[i] = down(asleep[i])
+			}
+			v := Build(Options{Policy: allowAll, Profile: profileOf(t, tt.o)}, asleep).View(call.Anonymous, nil)
+			for _, name := range tt.tools {
+				up, _ := tbl.View(call.Anonymous, nil).Resolve(call.Tool, name)
+				if got, ok := v.Resolve(call.Tool, name); !ok || got.Part.Upstream() != up.Part.Upstream() || got.Native != up.Native {
+					t.Errorf("while all are down %s resolves to %+v, %t", name, got, ok)
+				}
+			}
+		})
+	}
+}
+
+// TestShortNamesOfUnknownItems checks names that may belong to an upstream of which nothing is known.
+func TestShortNamesOfUnknownItems(t *testing.T) {
+	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "no", Effect: policy.Deny, What: policy.What{Tools: []string{"new__secret"}}}}})
+	unknown := down(source(t, "new", "new"))
+	unknown.NeverListed = true
+	tbl := Build(Options{Policy: p, Profile: profileOf(t, profile.Options{ShortNames: true})}, []Source{source(t, "files", "files", tool("read")), unknown})
+	wantNames(t, tbl, call.Tool, "read")
+	v := tbl.View(call.Anonymous, nil)
+	for name, ordinary := range map[string]string{"x": "new__x", "new__x": "new__x", "files__x": "new__files__x", "secret": "", "new__secret": ""} {
+		u := v.UnavailableFor(call.Tool, name)
+		target, ok := v.ResolveUnavailable(call.Tool, name, "new")
+		if (ordinary != "") != ok || ok != (len(u) == 1) || ok && target.OrdinaryName() != ordinary {
+			t.Errorf("%s may belong to %v, as %q, %t", name, u, target.OrdinaryName(), ok)
+		}
+	}
+}
+
+// TestOrdinaryNames checks that rules decide by ordinary names, whatever a profile calls an item.
+func TestOrdinaryNames(t *testing.T) {
+	rule := func(effect policy.Effect, tools ...string) policy.Rule {
+		return policy.Rule{Name: "r" + strings.Join(tools, ""), Effect: effect, What: policy.What{Tools: tools}}
+	}
+	annotated := policy.Rule{Name: "annotated", Effect: policy.Deny, When: condition(t, "tool.annotations.destructiveHint && tool.name == 'git__wipe'")}
+	common := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
+		rule(policy.Deny, "git__push"), rule(policy.Confirm, "git__pull"), rule(policy.Deny, "status"), annotated,
+	}})
+	wipe := `{"name":"wipe","annotations":{"destructiveHint":true},"inputSchema":{"type":"object"}}`
+	tbl := Build(Options{Policy: common, Profile: profileOf(t, profile.Options{ShortNames: true, Trim: profile.Trim{Annotations: true}})}, []Source{
+		source(t, "git", "git", tool("push"), tool("pull"), tool("status"), wipe),
+	})
+	wantNames(t, tbl, call.Tool, "pull", "status")
+	v := tbl.View(call.Anonymous, nil)
+	for _, name := range []string{"push", "git__push", "git__pull", "git__status", "wipe"} {
+		resolves(t, v, call.Tool, name, "", "")
+	}
+	pull, _ := v.Resolve(call.Tool, "pull")
+	if d := pull.Policy.Listed(); !d.NeedsConfirmation() || pull.OrdinaryName() != "git__pull" || v.OrdinaryName(call.Tool, "push") != "git__push" {
+		t.Errorf("pull is %s: %+v", pull.OrdinaryName(), d)
+	}
+	same := v.TargetFor(call.Tool, pull.Part, "git__pull", "pull")
+	if same.Entry != pull.Entry || same.Policy != pull.Policy || same.Public != "pull" || same.OrdinaryName() != "git__pull" {
+		t.Errorf("by its ordinary name: %+v", same)
+	}
+	if hidden := v.TargetFor(call.Tool, pull.Part, "git__push", "push"); hidden.Entry != nil || !hidden.Policy.Listed().Denied() {
+		t.Errorf("a hidden item: %+v", hidden)
+	}
+}
+
+// TestTrimmedEntries checks that trimming changes what is published alone, and that items that stay the
+// same share their bytes.
+func TestTrimmedEntries(t *testing.T) {
+	long := `{"name":"t","title":"T","description":"A long description.","inputSchema":{"type":"object","required":["a"]},"outputSchema":{"type":"object","required":["b"]}}`
+	src := source(t, "a", "a", long, tool("u"))
+	src.Rules.ValidateInput = true
+	all := Build(Options{Policy: allowAll}, []Source{src})
+	text := "Instructions of the profile."
+	own := all.ForProfile(profileOf(t, profile.Options{Instructions: &text, Trim: profile.Trim{Description: 16, Titles: true, OutputSchema: true}}))
+	trimmed, same := own.entries[call.Tool][0], own.entries[call.Tool][1]
+	if want := `{"name":"a__t","description":"A long…","inputSchema":{"type":"object","required":["a"]}}`; string(trimmed.Raw) != want {
+		t.Errorf("got %s, want %s", trimmed.Raw, want)
+	}
+	if whole := all.entries[call.Tool][0]; trimmed.Input != whole.Input || trimmed.Output != whole.Output || trimmed.Ordinary() != whole {
+		t.Error("the schemas that calls are checked with are not those of the upstream")
+	}
+	if &same.Raw[0] != &all.entries[call.Tool][1].Raw[0] {
+		t.Error("an item without anything to trim has bytes of its own")
+	}
+	if got := own.View(call.Anonymous, nil).Instructions(); got != text {
+		t.Errorf("instructions: %q", got)
 	}
 }

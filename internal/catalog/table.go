@@ -24,10 +24,13 @@ type Table struct {
 	open     *Part            // the only part without a prefix, nil if there is not exactly one
 	own      *Part            // with the gateway's own items, nil for none
 
-	entries  [call.Kinds][]*Entry // in the order of lists
-	public   [call.Kinds]map[string]*Entry
-	patterns []pattern
-	findings []Finding
+	entries [call.Kinds][]*Entry // in the order of lists
+	public  [call.Kinds]map[string]*Entry
+	// byOrdinary are the entries of a profile's table by the index of the ordinary entry, nil for
+	// those that are not selected.
+	byOrdinary [call.Kinds][]*Entry
+	patterns   []pattern
+	findings   []Finding
 
 	pages   keptPages
 	indexes toolIndexes
@@ -43,9 +46,9 @@ type Table struct {
 
 // Build merges the sources, in the order of the configuration.
 func Build(opts Options, sources []Source) *Table {
-	if p := opts.Profile; p != nil {
+	if selects := opts.Profile; selects != nil {
 		opts.Profile = nil
-		return Build(opts, sources).ForProfile(p)
+		return Build(opts, sources).ForProfile(selects)
 	}
 	if opts.PageItems <= 0 {
 		opts.PageItems = DefaultPageItems

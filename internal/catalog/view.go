@@ -57,6 +57,7 @@ type Target struct {
 	// misspelledAt is the part to which a URI would lead if it were canonical. It is set only
 	// for a URI that does not resolve, and only if the caller may know the part.
 	misspelledAt *Part
+	ordinary     string // the public name without a profile, if it differs and there is no Entry
 	// Unconfirmed says that the catalog of the upstream is unknown, so there may be no such
 	// item, or the configuration may hide or rename it: see [View.ResolveUnavailable].
 	Unconfirmed bool
@@ -125,7 +126,11 @@ func newView(t *Table, rights *policy.Rights, others func(visible string) *listi
 	}
 	v.fresh = freshnessOf(v.parts)
 	v.fresh.private = v.fresh.private || t.policy.TellsCallersApart()
-	v.instructions = v.introduced(mergeInstructions(v.parts))
+	if text, ok := t.opts.Profile.Instructions(); ok {
+		v.instructions = v.introduced(text)
+	} else {
+		v.instructions = v.introduced(mergeInstructions(v.parts))
+	}
 	v.extensions = mergeExtensions(v.parts)
 	for kind := range v.pages {
 		v.pages[kind] = v.paginate(call.Kind(kind))
@@ -157,22 +162,40 @@ func (v *View) entryPolicy(e *Entry) *policy.ItemPolicy {
 	return j
 }
 
-// PolicyFor returns the policy for an item of a part, listed or not.
-func (v *View) PolicyFor(kind call.Kind, p *Part, public, native string) *policy.ItemPolicy {
-	if j := v.listedPolicy(kind, p, public, native); j != nil {
-		return j
-	}
-	if isURI(kind) {
-		return v.unlistedPolicy(p, public, native, nil)
-	}
-	return v.rights.ForItem(policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, Native: native})
+// PolicyFor returns the policy for an item of a part, listed or not. ordinary is its public
+// name without a profile.
+func (v *View) PolicyFor(kind call.Kind, p *Part, ordinary, native string) *policy.ItemPolicy {
+	return v.TargetFor(kind, p, ordinary, native).Policy
 }
 
-// listedPolicy returns the policy for a listed item, nil if the item is not listed.
-func (v *View) listedPolicy(kind call.Kind, p *Part, public, native string) *policy.ItemPolicy {
-	for e := v.table.public[kind][public]; e != nil; e = e.next {
-		if e.part == p && e.Native == native {
-			return v.policies[kind][e.index]
+// TargetFor returns the target of an item of a part, listed or not. ordinary is its public name
+// without a profile. The target has no Entry if the caller may not see it.
+func (v *View) TargetFor(kind call.Kind, p *Part, ordinary, native string) Target {
+	t := Target{Part: p, Kind: kind, Public: ordinary, Native: native}
+	if e := v.table.entryOf(kind, p, ordinary, native); e != nil {
+		if t.Public, t.ordinary, t.Policy = e.Public, ordinary, v.policies[kind][e.index]; v.allowed[kind][e.index] {
+			t.Entry = e
+		}
+		return t
+	}
+	if isURI(kind) {
+		t.Policy = v.unlistedPolicy(p, ordinary, native, nil)
+	} else {
+		t.Policy = v.rights.ForItem(policy.Item{Kind: kind, Upstream: p.Upstream(), Public: ordinary, Native: native})
+	}
+	return t
+}
+
+// entryOf returns the entry of a listed item by its public name without a profile, nil if it is
+// not in the table.
+func (t *Table) entryOf(kind call.Kind, p *Part, ordinary, native string) *Entry {
+	for e := t.Ordinary().public[kind][ordinary]; e != nil; e = e.next {
+		switch {
+		case e.part.Upstream() != p.Upstream() || e.Native != native:
+		case t.ordinary == nil:
+			return e
+		default:
+			return t.byOrdinary[kind][e.index]
 		}
 	}
 	return nil
@@ -194,7 +217,7 @@ func (v *View) RefusalOf(kind call.Kind, public string, t Target) policy.Decisio
 // Restricts reports whether policy could refuse callers an item of a kind of the part,
 // whether or not there is one.
 func (v *View) Restricts(kind call.Kind, p *Part) bool {
-	return !p.Own() && v.rights.MayRefuse(kind, p.Upstream(), p.publicLeads[kind])
+	return !p.Own() && (v.table.opts.Profile.ByDefinition(kind) || v.rights.MayRefuse(kind, p.Upstream(), p.publicLeads[kind]))
 }
 
 // list finds the listed entries of a kind.
@@ -470,17 +493,22 @@ func (v *View) presume(kind call.Kind, public string, p *Part) (Target, bool) {
 		return Target{}, false
 	}
 	native, ok := strings.CutPrefix(public, p.naming.NamePrefix())
-	if isURI(kind) {
+	ordinary := public
+	switch {
+	case isURI(kind):
 		native, ok = p.naming.NativeURI(public)
+	case !ok && v.table.opts.Profile.ShortNames():
+		native, ok = public, true
+		ordinary, _ = p.naming.Name(native)
 	}
 	if !ok {
 		return Target{}, false
 	}
-	j := v.rights.ForItem(policy.Item{Kind: kind, Upstream: p.Upstream(), Public: public, Native: native})
+	j := v.rights.ForItem(policy.Item{Kind: kind, Upstream: p.Upstream(), Public: ordinary, Native: native})
 	if !j.Listed().Visible() || v.elsewhere(kind, p, public) {
 		return Target{}, false
 	}
-	return Target{Part: p, Kind: kind, Public: public, Native: native, Policy: j, Unconfirmed: true}, true
+	return Target{Part: p, Kind: kind, Public: public, Native: native, ordinary: ordinary, Policy: j, Unconfirmed: true}, true
 }
 
 // elsewhere reports whether the prefix of a URI names another part. An upstream without a

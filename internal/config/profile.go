@@ -24,6 +24,10 @@ type Profile struct {
 	Resources PublicFilter `yaml:"resources" doc:"resources of the profile"`
 	Prompts   PublicFilter `yaml:"prompts" doc:"prompts of the profile"`
 
+	Names        ProfileNames `yaml:"names" default:"prefixed" enum:"prefixed|short" doc:"names of tools and prompts: with the prefix of their upstream, or short, without it where nothing clashes"`
+	Trim         Trim         `yaml:"trim" doc:"what lists leave out; arguments and results are checked against the whole definition"`
+	Instructions *string      `yaml:"instructions" doc:"instructions in the place of the merged ones of the upstreams; empty means none"`
+
 	Hosts  []string `yaml:"hosts" format:"host" doc:"values of Host that get the profile at /mcp; they are accepted like those of allowed_hosts"`
 	Groups []string `yaml:"groups" format:"claim" doc:"groups whose principals get the profile at /mcp, unless the Host names one; the first profile with a group counts"`
 	Eras   []Era    `yaml:"eras" enum:"legacy|modern" single:"true" doc:"eras of clients that are served; without it both"`
@@ -40,6 +44,15 @@ type CatalogMode string
 const (
 	CatalogList   CatalogMode = "list"
 	CatalogSearch CatalogMode = "search"
+)
+
+// ProfileNames says which names tools and prompts have in a profile.
+type ProfileNames string
+
+// The values of profiles.*.names.
+const (
+	NamesPrefixed ProfileNames = "prefixed"
+	NamesShort    ProfileNames = "short"
 )
 
 // PublicFilter selects items by globs of ordinary public names, or public URIs. An item is selected if

@@ -18,7 +18,8 @@ func (gen *generation) addProfiles(cfg *config.Config) error {
 		p, err := profile.New(profile.Options{
 			Search: own.Search, Pinned: c.Pinned, Introduction: metatool.Introduction(own), Own: metatool.Items(own),
 			Name: c.Name, Upstreams: c.Upstreams, Tags: c.Tags, Configured: configured,
-			Select: policy.Selection{Tools: publicGlobs(c.Tools), Resources: publicGlobs(c.Resources), Prompts: publicGlobs(c.Prompts)},
+			Select:     policy.Selection{Tools: publicGlobs(c.Tools), Resources: publicGlobs(c.Resources), Prompts: publicGlobs(c.Prompts)},
+			ShortNames: c.Names == config.NamesShort, Trim: trimOf(c.Trim), Instructions: c.Instructions,
 		})
 		if err != nil {
 			return err
@@ -34,4 +35,12 @@ func (gen *generation) addProfiles(cfg *config.Config) error {
 
 func publicGlobs(f config.PublicFilter) policy.Globs {
 	return policy.Globs{Allow: f.Allow, Deny: f.Deny}
+}
+
+func trimOf(t config.Trim) profile.Trim {
+	return profile.Trim{
+		Description: t.Description, SchemaDescriptions: t.SchemaDescriptions,
+		Examples: t.Examples == config.TrimDrop, Titles: t.Titles == config.TrimDrop, OutputSchema: t.OutputSchema == config.TrimDrop,
+		Annotations: t.Annotations == config.TrimDrop, Icons: t.Icons == config.TrimDrop,
+	}
 }

@@ -262,14 +262,38 @@ func (s *Naming) Item(kind call.Kind, raw wire.Raw, public string, mark bool) wi
 		if r.edit == nil {
 			r.edit = wire.NewEdit(raw)
 		}
-		switch value := wire.String(native); {
-		case meta.Kind() == '{':
-			r.edit.Set(meta, MetaNative, value)
-		case !meta.Exists():
-			r.edit.Add(root, "_meta", wire.SetMember(wire.Raw("{}"), MetaNative, value))
-		}
+		markNative(r.edit, root, meta, native)
 	}
 	return r.bytes(raw)
+}
+
+// markNative adds the native name of an item to its _meta.
+func markNative(e *wire.Edit, item, meta wire.Value, native string) {
+	switch value := wire.String(native); {
+	case meta.Kind() == '{':
+		e.Set(meta, MetaNative, value)
+	case !meta.Exists():
+		e.Add(item, "_meta", wire.SetMember(wire.Raw("{}"), MetaNative, value))
+	}
+}
+
+// Rename returns a published tool or prompt under another public name. With mark, _meta gets the
+// native name. Other bytes stay.
+func Rename(item wire.Raw, public, native string, mark bool) wire.Raw {
+	e := wire.NewEdit(item)
+	var meta wire.Value
+	for m := range e.Root().Members() {
+		switch {
+		case m.Is("name"):
+			e.ReplaceString(m.Value, public)
+		case m.Is("_meta"):
+			meta = m.Value
+		}
+	}
+	if mark {
+		markNative(e, e.Root(), meta, native)
+	}
+	return e.Bytes()
 }
 
 // NameMember returns the member with the name of a list item.

@@ -26,7 +26,10 @@ type Options struct {
 	// [Upstreams].
 	Introduction string
 	// Own are the gateway's own items.
-	Own []OwnItem
+	Own          []OwnItem
+	ShortNames   bool    // tools and prompts lose their prefixes where nothing clashes
+	Trim         Trim    // what lists leave out
+	Instructions *string // in the place of those of the upstreams; nil for none
 
 	// Configured are the upstreams of the configuration with their tags.
 	Configured []Upstream
@@ -60,11 +63,18 @@ type Profile struct {
 	pinned  *policy.Policy // selects the tools that are listed, nil for all
 	intro   string
 	own     []OwnItem
+
+	short        bool
+	trim         Trim
+	instructions *string
 }
 
 // New compiles a profile. It returns an error if a rule is invalid.
 func New(o Options) (*Profile, error) {
-	p := &Profile{name: o.Name, without: make(map[string]bool), intro: o.Introduction, own: o.Own}
+	p := &Profile{
+		name: o.Name, without: make(map[string]bool), intro: o.Introduction, own: o.Own,
+		short: o.ShortNames, trim: o.Trim, instructions: o.Instructions,
+	}
 	own := policy.Options{Default: policy.Allow, Profile: o.Name, Select: o.Select, Upstreams: make(map[string]policy.Upstream)}
 	for _, u := range o.Configured {
 		tagged, whole := o.tagged(&u)
@@ -122,6 +132,9 @@ func (p *Profile) HasUpstream(name string) bool { return !p.without[name] }
 // the one that has its ordinary public name.
 func (p *Profile) Selects(it policy.Item) bool { return p.policy.Selects(it) }
 
+// ByDefinition reports whether the selection of items of a kind depends on more than their names.
+func (p *Profile) ByDefinition(call.Kind) bool { return false }
+
 // Lists reports whether lists show a tool of the profile. The others can be called all the same.
 func (p *Profile) Lists(tool policy.Item) bool { return p.pinned == nil || p.pinned.Selects(tool) }
 
@@ -133,3 +146,19 @@ func (p *Profile) Own() []OwnItem { return p.own }
 
 // Policy returns the policy of the profile's table: common, narrowed by the profile.
 func (p *Profile) Policy(common *policy.Policy) *policy.Policy { return common.Narrowed(p.policy) }
+
+// ShortNames reports whether the profile is not nil, and tools and prompts lose their prefixes where nothing clashes.
+func (p *Profile) ShortNames() bool { return p != nil && p.short }
+
+// Trim returns an item of a list without what the profile leaves out: the same slice if that is
+// nothing.
+func (p *Profile) Trim(item wire.Raw) wire.Raw { return p.trim.Item(item) }
+
+// Instructions returns the instructions in the place of those of the upstreams, and false if
+// theirs stay, or the profile is nil.
+func (p *Profile) Instructions() (text string, ok bool) {
+	if p == nil || p.instructions == nil {
+		return "", false
+	}
+	return *p.instructions, true
+}

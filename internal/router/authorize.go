@@ -32,7 +32,7 @@ func (f *forwarding) authorize(context.Context) (bool, error) {
 // task whose tool is refused looks like one that does not exist; the log says more.
 func (f *forwarding) authorizeTask(context.Context) (bool, error) {
 	t := &f.target
-	it := auditedItem{call.Tool, t.Public, f.upstreamName(), t.Native, true}
+	it := auditedItem{call.Tool, t.OrdinaryName(), f.upstreamName(), t.Native, true}
 	d, err := f.router.decide(auditDecision, f.call, it, t.Policy, &f.log)
 	switch {
 	case err != nil:
@@ -75,7 +75,7 @@ func (r *Router) decided(event string, c *call.Call, it auditedItem, d *policy.D
 
 // itemOf returns the item of a target for the audit.
 func itemOf(t *catalog.Target) auditedItem {
-	return auditedItem{t.Kind, t.Public, t.Part.Upstream(), t.Native, t.Entry != nil}
+	return auditedItem{t.Kind, t.OrdinaryName(), t.Part.Upstream(), t.Native, t.Entry != nil}
 }
 
 // refused is the answer to a call that policy denies of an item that the caller sees.

@@ -111,7 +111,7 @@ func (f *forwarding) auditConsent(outcome string) error {
 	if f.router.audit == nil {
 		return nil
 	}
-	return f.router.audit.consent(f.call, f.target.Public, outcome)
+	return f.router.audit.consent(f.call, f.target.OrdinaryName(), outcome)
 }
 
 // unconfirmed says why the call was not made: to the model, in the result of a tool;

@@ -15,7 +15,7 @@ import (
 // records the reason.
 func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref namespace.ItemRef, t catalog.Target, log *logFields) *wire.Error {
 	d := view.RefusalOf(ref.Kind, ref.Name, t)
-	if r.decided(event, c, auditedItem{kind: ref.Kind, public: ref.Name}, &d, log) != nil {
+	if r.decided(event, c, auditedItem{kind: ref.Kind, public: view.OrdinaryName(ref.Kind, ref.Name)}, &d, log) != nil {
 		return errUnaudited
 	}
 	if err := t.SpellingError(); err != nil && ref.Kind == call.Resource { // a template need not be canonical

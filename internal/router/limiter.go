@@ -177,7 +177,7 @@ func limitKey(per policy.Per, c *call.Call, t catalog.Target) string {
 		if t.Entry == nil {
 			return t.Part.Upstream() + shared
 		}
-		return t.Kind.String() + shared + t.Public
+		return t.Kind.String() + shared + t.OrdinaryName()
 	default:
 		return c.Principal.Identity() // a caller must not multiply limits by profiles
 	}

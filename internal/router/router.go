@@ -272,6 +272,9 @@ func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) 
 	r.observe(c, &log, duration, res.Raw, err)
 	if r.audit != nil {
 		if public, ok := auditedName(c); ok {
+			if public != "" && log.item != "" {
+				public = log.item // the name without the profile
+			}
 			r.audit.ended(c, public, &log, res, duration, err)
 		}
 	}

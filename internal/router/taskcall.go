@@ -107,7 +107,7 @@ func (f *forwarding) waits() bool {
 // task.
 func (f *forwarding) announce(res call.Result, task bridge.Task) (call.Result, error) {
 	ref := bridge.TaskRef{
-		Upstream: f.upstreamName(), Session: f.session(), Native: task.ID, Form: task.Form, Tool: f.target.Native, Public: f.target.Public,
+		Upstream: f.upstreamName(), Session: f.session(), Native: task.ID, Form: task.Form, Tool: f.target.Native, Public: f.target.OrdinaryName(),
 	}
 	id := f.router.sealer.SealTask(ref, f.call.Principal)
 	if id == "" {

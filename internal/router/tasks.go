@@ -84,11 +84,7 @@ func (f *forwarding) openTask(context.Context) (bool, error) {
 // resolveTask makes the tool that began the task the target.
 func (f *forwarding) resolveTask(part *catalog.Part) {
 	ref := &f.task.ref
-	f.target = catalog.Target{Part: part, Kind: call.Tool, Public: ref.Public, Native: ref.Tool}
-	f.target.Policy = f.view.PolicyFor(call.Tool, part, ref.Public, ref.Tool)
-	if listed, ok := f.view.Resolve(call.Tool, ref.Public); ok && listed.Part == part {
-		f.target.Entry = listed.Entry
-	}
+	f.target = f.view.TargetFor(call.Tool, part, ref.Public, ref.Tool)
 	f.log.upstream = ref.Upstream
 	f.upstream = f.routes.Upstreams[ref.Upstream]
 }
