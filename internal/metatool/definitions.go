@@ -8,6 +8,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/profile"
+	"mcpgateway/internal/results"
 	"mcpgateway/internal/wire"
 )
 
@@ -28,16 +29,20 @@ type Options struct {
 	// Split adds three tools that call others in place of one, by the annotations of the tools
 	// that they call.
 	Split bool
+	// Results adds the tool that reads long results, and the template of their URIs.
+	Results bool
 }
 
 // Items returns the own tools of a profile.
 func Items(o Options) []profile.OwnItem {
-	if !o.Search {
-		return nil
-	}
 	var out []profile.OwnItem
-	for _, raw := range o.definitions() {
-		out = append(out, profile.OwnItem{Kind: call.Tool, Definition: raw, Meta: true})
+	if o.Search {
+		for _, raw := range o.definitions() {
+			out = append(out, profile.OwnItem{Kind: call.Tool, Definition: raw, Meta: true})
+		}
+	}
+	if o.Results {
+		out = append(out, resultItems()...)
 	}
 	return out
 }
@@ -110,7 +115,7 @@ func (o Options) definitions() []wire.Raw {
 // neither found nor called by one another.
 func isMeta(name string) bool {
 	switch name {
-	case SearchTools, DescribeTools, CallTool, CallReadTool, CallWriteTool, CallDestructiveTool:
+	case results.ReadTool, SearchTools, DescribeTools, CallTool, CallReadTool, CallWriteTool, CallDestructiveTool:
 		return true
 	}
 	return false

@@ -7,12 +7,15 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/content"
+	"mcpgateway/internal/results"
 	"mcpgateway/internal/wire"
 )
 
 // Tools answers calls of own tools. It implements router.OwnTools.
 type Tools struct {
-	memory memory
+	// Results are required if a profile has the items of results.
+	Results *Results
+	memory  memory
 }
 
 // New returns Tools that remember nothing yet.
@@ -31,9 +34,14 @@ type invocation struct {
 // Call answers a call of an own tool. The errors are a *wire.Error or that of ctx.
 func (t *Tools) Call(ctx context.Context, c *call.Call, target catalog.Target, view *catalog.View, inner func(context.Context, *call.Call) (call.Result, error)) (call.Result, error) {
 	in := &invocation{t, c, target, view, inner, wire.ValueOf(c.Params).Get("arguments")}
+	if target.Kind == call.Resource {
+		return in.readResource(ctx)
+	}
 	switch target.Public {
 	case SearchTools:
 		return in.search(), nil
+	case results.ReadTool:
+		return in.readResult(ctx)
 	case DescribeTools:
 		return in.describe(), nil
 	case CallTool:

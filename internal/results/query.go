@@ -35,6 +35,13 @@ func (q *Query) whole() bool {
 	return !q.HasPointer && q.lines == nil && q.bytes == nil && q.grep == nil
 }
 
+// Bound makes a query for all that is at its URI one for as much as fits into one answer.
+func (q *Query) Bound() {
+	if q.whole() {
+		q.bytes = &span{to: -1}
+	}
+}
+
 // ParseURI returns the id in the URI of a document, and the rest of the URI. It reports false
 // for a URI that has another form. [ParseQuery] parses the rest.
 func ParseURI(uri string) (id, rest string, ok bool) {
