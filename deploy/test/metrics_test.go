@@ -2,8 +2,11 @@ package deploy
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	goimage "image"
+	"image/png"
 	"io"
 	"log"
 	"maps"
@@ -175,6 +178,8 @@ state_dir: %q
 policy:
   rules:
     - {name: once-an-hour, effect: allow, what: {tools: [clock__search]}, limit: {rate: 1/h, burst: 1}}
+profiles:
+  short: {max_result: 4KiB, images: {max: 16}}
 upstreams:
   front: {url: "%s/mcp", era: legacy, prefix: "", required: true}
   absent: {url: "http://127.0.0.1:1/mcp"}
@@ -190,6 +195,7 @@ upstreams:
 	for _, n := range []any{1, "one"} { // only the number is valid
 		modern(t, front, "tools/call", map[string]any{"name": "odd__say", "arguments": map[string]any{"n": n}})
 	}
+	modern(t, front+"/short", "tools/call", map[string]any{"name": "odd__say", "arguments": map[string]any{"n": 1}})
 	for how, tool := range map[string]string{
 		"abort": "clock__now",  // retried, because the tool is read-only
 		"gone":  "clock__now",  // retried in a new session
@@ -311,10 +317,15 @@ func startFaultyProxy(t *testing.T, target string) *faultyProxy {
 // the other answers with control sequences.
 func serveNonconforming(t *testing.T) string {
 	t.Helper()
+	var file bytes.Buffer
+	if err := png.Encode(&file, goimage.NewGray(goimage.Rect(0, 0, 32, 32))); err != nil {
+		t.Fatal(err)
+	}
+	square := base64.StdEncoding.EncodeToString(file.Bytes())
 	results := map[string]string{
 		"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"extensions":{"com.example/odd":{}}},"serverInfo":{"name":"odd","version":"1"}}`,
 		"tools/list": `{"tools":[{"name":"bad"},{"name":"say","inputSchema":{"type":"object","properties":{"n":{"type":"number"}}}}]}`,
-		"tools/call": `{"content":[{"type":"text","text":"\u001b[31mred"}]}`,
+		"tools/call": `{"content":[{"type":"text","text":"\u001b[31mred"},{"type":"text","text":"` + strings.Repeat("long ", 1000) + `"},{"type":"image","mimeType":"image/png","data":"` + square + `"}]}`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var m struct {

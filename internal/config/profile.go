@@ -35,6 +35,10 @@ type Profile struct {
 	Catalog CatalogMode `yaml:"catalog" default:"list" enum:"list|search" doc:"list shows clients all tools; search shows them search_tools, describe_tools and call_tool, by which they find and call all others"`
 	Pinned  []string    `yaml:"pinned" format:"glob" doc:"with catalog: search, globs of the public names of tools that are listed all the same"`
 	Split   bool        `yaml:"split" default:"false" doc:"with catalog: search, whether call_read_tool, call_write_tool and call_destructive_tool take the place of call_tool, by the annotations of the tools that they call"`
+
+	MaxResult         Size              `yaml:"max_result" default:"0" doc:"how long the texts in a result of a tool may be; of a longer one clients get the beginning, an outline and a link by which they read on; 0 means no limit"`
+	StructuredContent StructuredContent `yaml:"structured_content" default:"whole" enum:"whole|cut" doc:"with max_result, whether structuredContent stays whole for a tool that shows clients an outputSchema, or is cut too; clients that validate refuse a result that lacks it"`
+	Images            Images            `yaml:"images" doc:"images in results of tools"`
 }
 
 // CatalogMode says how a profile shows its tools.
@@ -86,6 +90,7 @@ func (p *Profile) check(m *mapping) {
 			}
 		}
 	}
+	p.checkResults(m)
 	m.d.profiles = append(m.d.profiles, m)
 }
 
@@ -96,6 +101,7 @@ func (doc *document) checkProfiles(d *decoder) {
 	for i, at := range d.profiles {
 		doc.checkProfileUpstreams(&doc.Profiles[i], at)
 		doc.checkProfileTags(&doc.Profiles[i], at)
+		doc.checkResultPrefix(&doc.Profiles[i], at)
 	}
 }
 

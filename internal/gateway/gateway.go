@@ -27,9 +27,9 @@ import (
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/latest"
 	"mcpgateway/internal/mask"
-	"mcpgateway/internal/metatool"
 	"mcpgateway/internal/origin"
 	"mcpgateway/internal/ratelog"
+	"mcpgateway/internal/results"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/telemetry"
@@ -92,6 +92,7 @@ type Gateway struct {
 	metrics         *metrics
 	upstreamMetrics *connector.Metrics
 	routerMetrics   *router.Metrics
+	resultMetrics   *results.Metrics
 
 	sealer  *bridge.Sealer // seals request states for the router and the front end
 	replica string         // names this process in request states
@@ -120,6 +121,8 @@ type Gateway struct {
 	certs     *certificateFiles // nil without TLS
 
 	latest latest.Principals // the latest credentials of each principal
+
+	results *results.Memory // long results of tools, for reading on
 
 	grants *credentials.Store // of principals, for upstreams with auth.kind user
 	web    *credentials.Web   // the pages on which principals give grants
@@ -171,6 +174,7 @@ func New(o Options) (*Gateway, error) {
 		metrics:         newMetrics(o.Version),
 		upstreamMetrics: connector.NewMetrics(),
 		routerMetrics:   router.NewMetrics(),
+		resultMetrics:   results.NewMetrics(),
 		epochs:          newEpochs(),
 		sealer:          bridge.NewSealer(o.Config.Bridge.SealKeys()...),
 		replica:         rand.Text(),
@@ -198,6 +202,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.inspector = inspect.New(inspected{g})
 	g.info = serverInfo(o.Version)
+	g.results = results.NewMemory(resultLimits(o.Config.Results), g.resultMetrics)
 	g.grants = credentials.NewStore(g.state.Path())
 	if err := g.detectLoops(o.Source.File); err != nil {
 		return nil, err
@@ -238,7 +243,8 @@ func (g *Gateway) assemble() error {
 	}
 	g.router = router.New(router.Options{
 		Started: g.started, Logger: g.log, Metrics: g.routerMetrics,
-		Sealer: g.sealer, Audit: g.newAudit(), OnNonconforming: g.nonconforming, OnFailed: g.callFailed, Latest: g.latest.Latest, OwnTools: metatool.New(),
+		Sealer: g.sealer, Audit: g.newAudit(), OnNonconforming: g.nonconforming, OnFailed: g.callFailed, Latest: g.latest.Latest,
+		OwnTools: g.ownTools(), Results: g.results,
 	}, g.buildRoutes(first, snapshotsOf(g.control.inUse), time.Now()))
 	routes := *g.router.Routes()
 	routes.PrincipalTables = g.newPrincipalTables(nil)
@@ -252,7 +258,7 @@ func (g *Gateway) assemble() error {
 	g.front = frontend.New(g.frontendOptions(frontMetrics))
 	g.setAdminGuard(g.cfg)
 	for _, c := range [][]prometheus.Collector{
-		g.metrics.collectors(), g.upstreamMetrics.Collectors(), g.routerMetrics.Collectors(), frontMetrics.Collectors(), authMetrics.Collectors(), {expiries{g}},
+		g.metrics.collectors(), g.upstreamMetrics.Collectors(), g.routerMetrics.Collectors(), g.resultMetrics.Collectors(), frontMetrics.Collectors(), authMetrics.Collectors(), {expiries{g}},
 	} {
 		g.registry.MustRegister(c...)
 	}
@@ -358,6 +364,7 @@ func (g *Gateway) Close() {
 		}
 	}
 	g.closeAudit()
+	g.results.Close()
 }
 
 // toolSchema returns the input schema of a tool as a client sees it.

@@ -27,6 +27,8 @@ type generation struct {
 	entries []*upstreamEntry // in the order of the configuration
 	// profiles are the profiles in the order of the configuration, without the default one.
 	profiles []*profileEntry
+	// results are the rules about results of tools by profile, nil if no profile has any.
+	results map[string]router.ResultRules
 	// defaultProfile is what the default profile selects, nil for everything.
 	defaultProfile *profile.Profile
 	endpoints      *endpoint.Set

@@ -14,7 +14,7 @@ func (gen *generation) addProfiles(cfg *config.Config) error {
 		configured = append(configured, profile.Upstream{Name: u.Name, Tags: u.Tags})
 	}
 	for _, c := range cfg.Profiles {
-		own := metatool.Options{Search: c.Catalog == config.CatalogSearch, Split: c.Split}
+		own := metatool.Options{Search: c.Catalog == config.CatalogSearch, Split: c.Split, Results: c.MaxResult > 0}
 		p, err := profile.New(profile.Options{
 			Search: own.Search, Pinned: c.Pinned, Introduction: metatool.Introduction(own), Own: metatool.Items(own),
 			Name: c.Name, Upstreams: c.Upstreams, Tags: c.Tags, Configured: configured,
@@ -24,6 +24,7 @@ func (gen *generation) addProfiles(cfg *config.Config) error {
 		if err != nil {
 			return err
 		}
+		gen.addResultRules(&c, cfg.Results.TTL)
 		if c.Name == config.DefaultProfile {
 			gen.defaultProfile = p
 		} else {

@@ -135,6 +135,7 @@ func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes
 		}
 	}
 	g.front.Set(g.settingsOf(&next))
+	g.limitResults(gen)
 	g.setAdminGuard(&next)
 	if !isClosed(before.settled) {
 		close(before.settled)
