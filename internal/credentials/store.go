@@ -1,7 +1,6 @@
 package credentials
 
 import (
-	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
@@ -15,6 +14,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+
+	"mcpgateway/internal/atomicfile"
 )
 
 // Store stores grants and registrations, encrypted, in a folder: one file for each, and a
@@ -141,7 +142,7 @@ func (s *Store) save(name string, v any) error {
 	at := s.file(name)
 	nonce := make([]byte, seal.NonceSize(), seal.NonceSize()+len(plain)+seal.Overhead())
 	_, _ = rand.Read(nonce) // never fails
-	if err := replaceFile(at, seal.Seal(nonce, nonce, plain, []byte(aadFile+filepath.Base(at)))); err != nil {
+	if err := atomicfile.Write(at, seal.Seal(nonce, nonce, plain, []byte(aadFile+filepath.Base(at))), 0o600); err != nil {
 		return s.storeError(err)
 	}
 	return nil
@@ -216,7 +217,7 @@ func (s *Store) key() ([]byte, error) {
 func makeKey(at string) error {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key)
-	tmp, err := writeTemp(at, key)
+	tmp, err := atomicfile.Temp(at, key, 0o600)
 	if err != nil {
 		return err
 	}
@@ -225,32 +226,4 @@ func makeKey(at string) error {
 		return err
 	}
 	return nil
-}
-
-// replaceFile replaces a file, readable by the user of the process only, as a whole.
-func replaceFile(at string, data []byte) error {
-	tmp, err := writeTemp(at, data)
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, at); err != nil {
-		return errors.Join(err, os.Remove(tmp))
-	}
-	return nil
-}
-
-// writeTemp writes data to a temporary file beside at, and syncs it to disk.
-func writeTemp(at string, data []byte) (name string, err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(at), "."+filepath.Base(at)+"-*") // mode 0600
-	if err != nil {
-		return "", err
-	}
-	_, err = tmp.ReadFrom(bytes.NewReader(data))
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if err = errors.Join(err, tmp.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return tmp.Name(), nil
 }

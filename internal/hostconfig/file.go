@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"mcpgateway/internal/atomicfile"
 )
 
 // maxFile bounds the size of a file that is read. Claude Code keeps the history of projects in its file.
@@ -78,13 +80,13 @@ func (f *File) Replace(data []byte) error {
 		return err
 	}
 	if f.Exists {
-		if err := writeFile(f.Backup(), f.Data, f.mode); err != nil {
+		if err := atomicfile.Write(f.Backup(), f.Data, f.mode); err != nil {
 			return fmt.Errorf("no backup can be written, so nothing is changed: %w", err)
 		}
 	} else if err := os.MkdirAll(filepath.Dir(f.target), 0o700); err != nil {
 		return err
 	}
-	return writeFile(f.target, data, f.mode)
+	return atomicfile.Write(f.target, data, f.mode)
 }
 
 // Overwrite is Replace without a backup.
@@ -92,7 +94,7 @@ func (f *File) Overwrite(data []byte) error {
 	if err := f.unchanged(); err != nil {
 		return err
 	}
-	return writeFile(f.target, data, f.mode)
+	return atomicfile.Write(f.target, data, f.mode)
 }
 
 // Restore replaces the file by what it was before the last Replace, as Before returned it, and removes the backup. A
@@ -108,7 +110,7 @@ func (f *File) Restore(before []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(f.target, before, f.mode); err != nil {
+	if err := atomicfile.Write(f.target, before, f.mode); err != nil {
 		return err
 	}
 	return os.Remove(f.Backup())
@@ -122,23 +124,6 @@ func (f *File) unchanged() error {
 	}
 	if (err == nil) != f.Exists || !bytes.Equal(now, f.Data) {
 		return fmt.Errorf("%s has changed in the meantime: run the command again", f.Name)
-	}
-	return nil
-}
-
-// writeFile writes a file as a whole: a reader never sees half of it.
-func writeFile(name string, data []byte, mode fs.FileMode) error {
-	tmp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
 	}
 	return nil
 }

@@ -1,12 +1,13 @@
 package statedir
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 
+	"mcpgateway/internal/atomicfile"
 	"mcpgateway/internal/wire"
 )
 
@@ -36,25 +37,14 @@ func ReadFile(file string, value any) error {
 
 // WriteFile writes value as JSON to a file that only this user can read. It replaces the
 // file as a whole, so a reader never sees half of it.
-func WriteFile(file string, value any) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+"-*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, ignoreMissing(os.Remove(tmp.Name())))
-		}
-	}()
-	enc := json.NewEncoder(tmp)
+func WriteFile(file string, value any) error {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false) // schemas contain < and >
-	if err = enc.Encode(value); err != nil {
-		return errors.Join(err, tmp.Close())
-	}
-	if err = tmp.Close(); err != nil {
+	if err := enc.Encode(value); err != nil {
 		return err
 	}
-	return os.Rename(tmp.Name(), file)
+	return atomicfile.WriteLater(file, text.Bytes(), 0o600)
 }
 
 func ignoreMissing(err error) error {
