@@ -156,7 +156,7 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 		folded(out, "%s is connected already: %s has %q. Nothing is changed.\n", h.Title, f.Name, o.name)
 		return nil
 	}
-	if ok, err := o.confirm(cmd, f, after, "Write it?"); !ok {
+	if ok, err := o.confirm(cmd, h, f, after, e); !ok {
 		return err
 	}
 	if err := f.Replace(after); err != nil {
@@ -190,7 +190,11 @@ func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
 	if err != nil {
 		return o.explain(err, f, host)
 	}
-	if ok, err := o.confirm(cmd, f, after, "Write it?"); !ok {
+	e, _, err := h.Entry(f.Data, o.name)
+	if err != nil {
+		return err
+	}
+	if ok, err := o.confirm(cmd, h, f, after, e); !ok {
 		return err
 	}
 	if string(after) == string(before) {
@@ -266,8 +270,8 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// confirm shows a change and asks for permission.
-func (o *connectOptions) confirm(cmd *cobra.Command, f *hostconfig.File, after []byte, question string) (bool, error) {
+// confirm shows a change of an entry and asks for permission. Other values of the file may be secrets, and are not shown.
+func (o *connectOptions) confirm(cmd *cobra.Command, h hostconfig.Host, f *hostconfig.File, after []byte, e hostconfig.Entry) (bool, error) {
 	out, in := cmd.OutOrStdout(), cmd.InOrStdin()
 	style := console.StyleOf(out, lookupEnv)
 	head := f.Name
@@ -275,7 +279,7 @@ func (o *connectOptions) confirm(cmd *cobra.Command, f *hostconfig.File, after [
 		head += " (new)"
 	}
 	fmt.Fprintln(out, style.Bold(head))
-	if err := console.Diff(out, style, console.Columns(out), string(f.Data), string(after)); err != nil {
+	if err := console.Diff(out, style, console.Columns(out), h.Mask(string(f.Data), e), h.Mask(string(after), e)); err != nil {
 		return false, err
 	}
 	if o.yes {
@@ -286,7 +290,7 @@ func (o *connectOptions) confirm(cmd *cobra.Command, f *hostconfig.File, after [
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ok, err := console.NewPrompter(in, out, style).Confirm(ctx, question)
+	ok, err := console.NewPrompter(in, out, style).Confirm(ctx, "Write it?")
 	if err == nil && !ok || ctx.Err() != nil {
 		return false, errors.New("nothing is written")
 	}
