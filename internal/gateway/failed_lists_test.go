@@ -16,8 +16,19 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// listServer is an HTTP upstream with one tool. answer answers tools/list while it is set.
-func listServer(t *testing.T, answer *atomic.Pointer[http.HandlerFunc]) string {
+// listServer is an HTTP upstream with one tool and, if prompts is not nil, one prompt. tools and
+// prompts answer the list while they are set.
+type listServer struct {
+	tools, prompts *atomic.Pointer[http.HandlerFunc]
+	instructions   string
+}
+
+// start returns the URL of the server.
+func (l listServer) start(t *testing.T) string {
+	capabilities := `"tools":{}`
+	if l.prompts != nil {
+		capabilities += `,"prompts":{}`
+	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		m, err := wire.Parse(body, wire.Limits{})
@@ -25,19 +36,23 @@ func listServer(t *testing.T, answer *atomic.Pointer[http.HandlerFunc]) string {
 			w.WriteHeader(http.StatusAccepted)
 			return
 		}
-		result := `{}`
+		result, answer := `{}`, (*atomic.Pointer[http.HandlerFunc])(nil)
 		switch m.Method {
 		case wire.MethodInitialize:
-			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`
+			result = fmt.Sprintf(`{"protocolVersion":"2025-11-25","capabilities":{%s},"serverInfo":{"name":"s","version":"1"},"instructions":%q}`, capabilities, l.instructions)
 		case wire.MethodToolsList:
+			result, answer = `{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`, l.tools
+		case wire.MethodPromptsList:
+			result, answer = `{"prompts":[{"name":"p"}]}`, l.prompts
+		case wire.MethodDiscover:
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		if answer != nil {
 			if fail := answer.Load(); fail != nil {
 				(*fail)(w, r)
 				return
 			}
-			result = `{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`
-		case wire.MethodDiscover:
-			w.WriteHeader(http.StatusBadRequest)
-			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
@@ -63,7 +78,7 @@ func TestUpstreamThatFailsItsList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var broken, good atomic.Pointer[http.HandlerFunc]
 			broken.Store(&tt.answer)
-			g, _ := start(t, fmt.Sprintf("upstreams: {broken: {url: %q, timeout: 300ms, required: true}, good: {url: %q}}", listServer(t, &broken), listServer(t, &good)), false)
+			g, _ := start(t, fmt.Sprintf("upstreams: {broken: {url: %q, timeout: 300ms, required: true}, good: {url: %q}}", listServer{tools: &broken}.start(t), listServer{tools: &good}.start(t)), false)
 			const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 			_, got := post(t, g, "", list)
 			if !strings.Contains(got, `"good__t"`) || !strings.Contains(got, `"mcpgateway/unavailable":[{"upstream":"broken"`) || !strings.Contains(got, `"reason":"tools/list: `+tt.reason) {
@@ -95,7 +110,7 @@ func TestEveryListFails(t *testing.T) {
 	var broken atomic.Pointer[http.HandlerFunc]
 	fail := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	broken.Store(&fail)
-	g, _ := start(t, fmt.Sprintf("upstreams: {broken: {url: %q}}", listServer(t, &broken)), false)
+	g, _ := start(t, fmt.Sprintf("upstreams: {broken: {url: %q}}", listServer{tools: &broken}.start(t)), false)
 	if _, got := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); !strings.Contains(got, `"code":-32603`) || !strings.Contains(got, "the upstream broken is unavailable: tools/list: the server answered HTTP 502") {
 		t.Errorf("list %s", got)
 	}

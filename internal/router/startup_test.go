@@ -43,44 +43,54 @@ func (h *testRouter) begin(ctx context.Context, method string) <-chan outcome {
 	return got
 }
 
+// startCase is a request during the start, and what it waits for.
+type startCase struct {
+	name    string
+	sources []catalog.Source
+	started bool             // the time for all upstreams is over
+	later   []catalog.Source // after the time that run has
+	want    string           // in the answer
+	took    time.Duration
+}
+
+func (c startCase) run(t *testing.T, method string, after time.Duration) {
+	t.Run(c.name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newTestRouter(t, answers(`{}`), c.sources...)
+			if c.started {
+				close(h.started)
+			}
+			got := h.begin(t.Context(), method)
+			if c.later != nil {
+				time.Sleep(after)
+				h.Swap(h.routes(c.later))
+			}
+			if got := <-got; !strings.Contains(got.text, c.want) || got.took != c.took {
+				t.Errorf("after %s: %s; want %s after %s", got.took, got.text, c.want, c.took)
+			}
+		})
+	})
+}
+
 // A list waits for the first upstream if the time for all of them is over, and there is none
 // yet.
 func TestListWaitsForTheFirstUpstream(t *testing.T) {
 	failed := &catalog.Down{Reason: "cannot start"}
-	for _, test := range []struct {
-		name    string
-		sources []catalog.Source
-		later   []catalog.Source // after 20 s
-		want    string           // in the answer
-		took    time.Duration
-	}{
-		{"one comes", []catalog.Source{source(t, "files", startingNow), source(t, "slow", startingNow)},
+	for _, test := range []startCase{
+		{"one comes", []catalog.Source{source(t, "files", startingNow), source(t, "slow", startingNow)}, true,
 			[]catalog.Source{filesSource(t), source(t, "slow", startingNow)}, `"files__read"`, 20 * time.Second},
-		{"none comes", []catalog.Source{source(t, "files", startingNow)},
+		{"none comes", []catalog.Source{source(t, "files", startingNow)}, true,
 			[]catalog.Source{source(t, "files", startingNow)}, "the upstream files is unavailable: starting", firstListWait},
-		{"one fails, the other goes on", []catalog.Source{source(t, "files", startingNow), source(t, "slow", startingNow)},
+		{"one fails, the other goes on", []catalog.Source{source(t, "files", startingNow), source(t, "slow", startingNow)}, true,
 			[]catalog.Source{source(t, "files", failed), source(t, "slow", startingNow)}, "files (cannot start), slow (starting)", firstListWait},
-		{"all fail", []catalog.Source{source(t, "files", startingNow)},
+		{"all fail", []catalog.Source{source(t, "files", startingNow)}, true,
 			[]catalog.Source{source(t, "files", failed)}, "the upstream files is unavailable: cannot start", 20 * time.Second},
-		{"all have failed", []catalog.Source{source(t, "files", failed)}, nil, "the upstream files is unavailable: cannot start", 0},
-		{"one is there", []catalog.Source{filesSource(t), source(t, "slow", startingNow)}, nil, `"files__read"`, 0},
-		{"one is remembered", []catalog.Source{remembered(t, nil), source(t, "slow", startingNow)}, nil, `"files__read"`, 0},
-		{"there is no upstream", nil, nil, `"tools":[]`, 0},
+		{"all have failed", []catalog.Source{source(t, "files", failed)}, true, nil, "the upstream files is unavailable: cannot start", 0},
+		{"one is there", []catalog.Source{filesSource(t), source(t, "slow", startingNow)}, true, nil, `"files__read"`, 0},
+		{"one is remembered", []catalog.Source{remembered(t, nil), source(t, "slow", startingNow)}, true, nil, `"files__read"`, 0},
+		{"there is no upstream", nil, true, nil, `"tools":[]`, 0},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newTestRouter(t, answers(`{}`), test.sources...)
-				close(h.started)
-				got := h.begin(t.Context(), "tools/list")
-				if test.later != nil {
-					time.Sleep(20 * time.Second)
-					h.Swap(h.routes(test.later))
-				}
-				if got := <-got; !strings.Contains(got.text, test.want) || got.took != test.took {
-					t.Errorf("after %s: %s; want %q after %s", got.took, got.text, test.want, test.took)
-				}
-			})
-		})
+		test.run(t, "tools/list", 20*time.Second)
 	}
 }
 
@@ -122,14 +132,7 @@ func TestDescriptionsWaitForInstructions(t *testing.T) {
 	failed := &catalog.Down{Reason: "cannot start"}
 	other := source(t, "other", nil)
 	other.Revision, other.Capabilities = wire.Rev20251125, wire.Raw(`{"tools":{}}`)
-	for _, test := range []struct {
-		name    string
-		sources []catalog.Source
-		started bool
-		later   []catalog.Source // after 2 s
-		want    string           // in the answer
-		took    time.Duration
-	}{
+	for _, test := range []startCase{
 		{"in time", []catalog.Source{source(t, "files", startingNow)}, false, []catalog.Source{filesSource(t)}, instructions, 2 * time.Second},
 		{"one of two", []catalog.Source{source(t, "files", startingNow), source(t, "slow", startingNow)}, false,
 			[]catalog.Source{filesSource(t), source(t, "slow", startingNow)}, instructions, descriptionWait},
@@ -140,22 +143,7 @@ func TestDescriptionsWaitForInstructions(t *testing.T) {
 		{"late, beside one that is up", []catalog.Source{other, source(t, "slow", startingNow)}, true, nil, all, 0},
 		{"late, beside none", []catalog.Source{source(t, "files", startingNow)}, true, []catalog.Source{filesSource(t)}, instructions, 2 * time.Second},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newTestRouter(t, answers(`{}`), test.sources...)
-				if test.started {
-					close(h.started)
-				}
-				got := h.begin(t.Context(), "server/discover")
-				if test.later != nil {
-					time.Sleep(2 * time.Second)
-					h.Swap(h.routes(test.later))
-				}
-				if got := <-got; !strings.Contains(got.text, test.want) || got.took != test.took {
-					t.Errorf("after %s: %s; want %s after %s", got.took, got.text, test.want, test.took)
-				}
-			})
-		})
+		test.run(t, "server/discover", 2*time.Second)
 	}
 }
 
