@@ -33,7 +33,7 @@ func (m *measurement) run(w io.Writer) error {
 		return err
 	}
 	if s, err := npmSet(m.data); err == nil {
-		sets = append(sets, s)
+		sets = append(sets, s.by("user"), s.by("model"), s)
 	} else if m.mcpproxy == "" && m.metatool == "" {
 		return err
 	} else {

@@ -27,6 +27,7 @@ type set struct {
 // query is a question with the ids of the tools that answer it.
 type query struct {
 	Text string   `json:"query"`
+	By   string   `json:"by"`   // user or model: who would ask so
 	Want []string `json:"want"` // all are wanted
 	Any  []string `json:"any"`  // each of them answers the query
 }
@@ -70,6 +71,14 @@ func npmSet(dir string) (*set, error) {
 		return nil, fmt.Errorf("queries.json: %w", err)
 	}
 	return s, nil
+}
+
+// by returns the set with the queries of a user or of a model only.
+func (s *set) by(asker string) *set {
+	return &set{
+		name: s.name + "/" + asker, tools: s.tools,
+		queries: slices.DeleteFunc(slices.Clone(s.queries), func(q query) bool { return q.By != asker }),
+	}
 }
 
 // show returns a file of the newest commit in a clone, which may be bare.

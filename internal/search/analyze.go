@@ -13,6 +13,7 @@ type field uint8
 const (
 	inName field = iota
 	inTitle
+	inSummary // the first sentence of the description
 	inDescription
 	inParam
 	inParamDescription
@@ -28,6 +29,8 @@ const (
 	maxDescription = 16 << 10 // also of all parameters together
 	maxTags        = 32
 	maxTerms       = 2048 // different words
+
+	minSentence = 20 // a shorter one is a heading or ends in an abbreviation
 )
 
 // Doc is what an index needs of a tool.
@@ -75,7 +78,9 @@ func Analyze(t Tool) *Doc {
 	a.compounds(bare)
 	a.text(inTitle, t.Title, maxTitle)
 	a.doc.words = strings.Fields(a.words.String())
-	a.text(inDescription, t.Description, maxDescription)
+	summary := firstSentence(t.Description)
+	a.text(inSummary, summary, maxTitle)
+	a.text(inDescription, t.Description[len(summary):], maxDescription)
 	left := maxDescription
 	for i, p := range t.Params {
 		if i == maxParams || left <= 0 {
@@ -96,6 +101,7 @@ func Analyze(t Tool) *Doc {
 		lead := keyOf(t.Upstream) + " "
 		a.doc.key, a.doc.bare = lead+a.doc.key, len(lead)
 	}
+	a.doc.terms = append(make([]docTerm, 0, len(a.doc.terms)), a.doc.terms...) // kept for long: no room to grow
 	return a.doc
 }
 
@@ -111,6 +117,19 @@ func withoutUpstream(name, upstream string) string {
 		name = bare
 	}
 	return name
+}
+
+// firstSentence returns the beginning of a text that says what it is about.
+func firstSentence(text string) string {
+	text = plaintext.Truncate(text, maxTitle)
+	start := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
+	for i := start + minSentence; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\n', (c == ' ' || c == '\t') && strings.IndexByte(".!?:;", text[i-1]) >= 0:
+			return text[:i]
+		}
+	}
+	return text
 }
 
 // keyOf returns the words of a name or of a query with a space between them.

@@ -12,7 +12,9 @@
 // Words are split at case, digits and punctuation, written in lower case, and stemmed as
 // English. Abbreviations count as the words that they stand for. Text in scripts without
 // spaces is split into pairs of characters. Words that say similar things (create, add, new)
-// find each other with less weight.
+// find each other with less weight. The name of a server counts alike for all of its tools,
+// and a tool that does what a query asks for (read, create, update, delete, run or stop)
+// counts more. docs/search.md has what that is worth.
 //
 // Tools and queries are hostile: texts, words and fields are bounded, and all costs are linear
 // in the text that is looked at. The package is pure. A Doc and an Index are immutable and can

@@ -10,9 +10,10 @@ import (
 // weights of a word by the field in which it is, and by how much the length of the field
 // matters: in a long field a word says less.
 var weights = [fields]struct{ weight, length float64 }{
-	inName:             {3, 0.4},
+	inName:             {3, 0.6},
 	inTitle:            {2, 0.4},
-	inDescription:      {1, 0.6},
+	inSummary:          {1.5, 0.5},
+	inDescription:      {0.5, 0.6},
 	inParam:            {0.5, 0.6},
 	inParamDescription: {0.25, 0.7},
 	inUpstream:         {1.5, 0},

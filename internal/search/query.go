@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode/utf8"
 )
 
 // The bounds on the words of a query.
@@ -56,7 +57,7 @@ func (x *Index) parse(s *scratch, text string) {
 			s.want(idOf(other), similarWeight, true)
 		}
 		x.serversLike(s, term)
-		if !known && unknown < maxUnknown && len(term) >= minMisspelled {
+		if !known && unknown < maxUnknown && len(term) >= minMisspelled && term[0] < utf8.RuneSelf {
 			unknown++
 			x.lookalikes(s, term)
 		}

@@ -60,6 +60,8 @@ func TestTheBestToolIsFirst(t *testing.T) {
 		"erase folder":                       "files__delete_directory",
 		"webhook":                            "hooks__add_web_hook",
 		"notifiactions":                      "",
+		"forcast":                            "weather__getForecast",
+		"direc":                              "files__delete_directory",
 		"get the forcast":                    "weather__getForecast",
 		"get_forecast":                       "weather__getForecast",
 		"what will the weather be tomorrow?": "weather__getForecast",
@@ -77,6 +79,81 @@ func TestTheBestToolIsFirst(t *testing.T) {
 			}
 		} else if len(p.Hits) == 0 || p.Hits[0].Name() != want {
 			t.Errorf("%q finds %q, want %s first", query, names(p), want)
+		}
+	}
+}
+
+// The name of a server says which tools are meant, however often descriptions have it.
+func TestTheServerCountsAlikeForItsTools(t *testing.T) {
+	x := indexOf([]Tool{
+		{Name: "acme__rename", Upstream: "acme", Description: "Gives an Acme item another name. Acme items, Acme boards and Acme lists have names in Acme."},
+		{Name: "acme__drop", Upstream: "acme", Description: "Takes an item away"},
+		{Name: "other__drop_acme", Upstream: "other", Description: "Drops things of Acme"},
+		{Name: "acmecloud__erase", Upstream: "acmecloud", Description: "Erases a machine"},
+	})
+	for query, want := range map[string]string{"delete in Acme": "acme__drop", "about acmec": "acmecloud__erase"} {
+		if got := names(x.Search(Query{Text: query})); got[0] != want {
+			t.Errorf("%q finds %q, want %s first", query, got, want)
+		}
+	}
+}
+
+// Words that are written as one, or apart, find each other; the parts of a name such as GitHub
+// say little beside the whole, and DB in it is no database.
+func TestCompounds(t *testing.T) {
+	x := indexOf([]Tool{
+		{Name: "git__hub", Upstream: "git", Description: "The hub of git"},
+		{Name: "github__star", Upstream: "github", Description: "Marks something"},
+		{Name: "list_databases", Description: "Lists what is there"},
+		{Name: "webhook_new", Description: "Makes one"},
+		{Name: "x", Description: "For people who like MongoDB"},
+	})
+	for query, want := range map[string]string{
+		"about GitHub": "github__star", "git hub": "git__hub", "web hook": "webhook_new", "MongoDB": "x", "mongo db": "x", "database": "list_databases",
+	} {
+		p := x.Search(Query{Text: query})
+		if len(p.Hits) == 0 || p.Hits[0].Name() != want {
+			t.Errorf("%q finds %q, want %s first", query, names(p), want)
+		}
+	}
+	for _, query := range []string{"MongoDB", "database"} {
+		if p := x.Search(Query{Text: query}); p.Total != 1 {
+			t.Errorf("%q finds %q, want one tool", query, names(p))
+		}
+	}
+}
+
+func TestToolsThatDoWhatIsAskedCountMore(t *testing.T) {
+	var tools []Tool
+	for _, name := range []string{"remove_card", "update_card", "start_card", "close_card", "create_card", "get_card"} {
+		tools = append(tools, Tool{Name: name, Description: "About cards"})
+	}
+	x := indexOf(tools)
+	for query, want := range map[string]string{
+		"which cards do I have": "get_card", "compose a card": "create_card", "move the card": "update_card",
+		"uninstall the card": "remove_card", "retry the card": "start_card", "quit the card": "close_card",
+	} {
+		if got := names(x.Search(Query{Text: query})); got[0] != want {
+			t.Errorf("%q finds %q, want %s first", query, got, want)
+		}
+	}
+}
+
+// The first sentence of a description says what a tool does, the rest how to use it.
+func TestTheFirstSentenceCountsMore(t *testing.T) {
+	x := indexOf([]Tool{
+		{Name: "a", Description: "Works with the things that you have. Ask for a refund of an order with another tool."},
+		{Name: "b", Description: "Pays the refund of an order back. Works with the things that you have, all of them."},
+	})
+	if got := names(x.Search(Query{Text: "refund order"})); got[0] != "b" {
+		t.Errorf("got %q, want b first", got)
+	}
+	for text, want := range map[string]string{
+		"": "", "Short.": "Short.", "e.g. this is one sentence. That is two.": "e.g. this is one sentence.",
+		"\n\n   Indented text of a line\nand more": "\n\n   Indented text of a line", strings.Repeat("é", 1000): strings.Repeat("é", maxTitle/2),
+	} {
+		if got := firstSentence(text); got != want {
+			t.Errorf("firstSentence(%.40q) = %.60q, want %.60q", text, got, want)
 		}
 	}
 }

@@ -163,19 +163,17 @@ func fold(s string) string {
 	return strings.ToLower(s)
 }
 
-// pairs yields each two characters that stand side by side, or the only one.
+// pairs yields each character, and after it the pair that it makes with the one before.
 func pairs(run string, yield func(word string, kind wordKind)) {
 	n, last := 0, rune(0)
 	for _, r := range run {
 		if classOf(r) == joint {
 			continue
 		}
+		yield(norm.NFKC.String(string(r)), part)
 		if n++; n > 1 {
-			yield(norm.NFKC.String(string([]rune{last, r})), alone)
+			yield(norm.NFKC.String(string([]rune{last, r})), whole)
 		}
 		last = r
-	}
-	if n == 1 {
-		yield(norm.NFKC.String(string(last)), alone)
 	}
 }
