@@ -84,6 +84,7 @@ func TestRefusedStates(t *testing.T) {
 		{"good", sealed, b, now.Add(time.Minute - 1), nil},
 		{"expired", sealed, b, now.Add(time.Minute), ErrExpired},
 		{"another principal", sealed, BindingOf(toolCall(bob, string(c.Params))), now, ErrPrincipal},
+		{"another profile", sealed, BindingOf(toolCall(ann.In("coding"), string(c.Params))), now, ErrPrincipal},
 		{"another method", sealed, BindingOf(&method), now, ErrRequest},
 		{"another name", sealed, BindingOf(toolCall(ann, `{"name":"u","arguments":{"n":1}}`)), now, ErrRequest},
 		{"other arguments", sealed, BindingOf(toolCall(ann, `{"name":"t","arguments":{"n":2}}`)), now, ErrRequest},

@@ -122,6 +122,7 @@ func TestTaskIDs(t *testing.T) {
 		want error
 	}{
 		{"another principal's", id, bob, sealer, ErrPrincipal},
+		{"another profile's", id, ann.In("coding"), sealer, ErrPrincipal},
 		{"with its last byte changed", flip(len(id) - 2), ann, sealer, ErrTampered},
 		{"with its salt changed", flip(30), ann, sealer, ErrTampered},
 		{"with its key's name changed", flip(5), ann, sealer, ErrUnknownKey},

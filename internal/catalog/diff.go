@@ -65,6 +65,12 @@ func (d *Diff) between(before, after *listings) Changes {
 	return c
 }
 
+// OfPolicy reports whether the tables have different policies, so that a client may see other
+// items of the same table.
+func (d *Diff) OfPolicy() bool {
+	return d.old.opts.Policy != d.new.opts.Policy || d.old.opts.Profile != d.new.opts.Profile
+}
+
 // Any returns the differences between the tables, whether or not a client can see them.
 func (d *Diff) Any() Changes {
 	c := changes(d.old.entriesUp, d.new.entriesUp)

@@ -334,8 +334,15 @@ func TestForgottenClient(t *testing.T) {
 		}
 	}
 	ann, bob := withToken("ann", "x"), withToken("bob", "y")
-	grant(ann.Key())
-	grant(bob.Key())
+	grant(principalKey(ann))
+	grant(principalKey(bob.In("coding")))
+	for _, who := range []*call.Principal{ann, bob} { // a grant serves all profiles
+		for _, profile := range []string{"", "coding", "ops"} {
+			if s.NeedsGrant(who.In(profile)) {
+				t.Errorf("in profile %q %s needs another grant", profile, who.Subject)
+			}
+		}
+	}
 	if n := as.Requests("/register"); n != 1 {
 		t.Errorf("registered %d times for one redirect URI", n)
 	}
@@ -345,11 +352,11 @@ func TestForgottenClient(t *testing.T) {
 	if !s.NeedsGrant(ann) {
 		t.Error("the user is not asked for another grant")
 	}
-	grant(ann.Key())
+	grant(principalKey(ann))
 	bearer(t, s, ann)
 	// The new registration of one principal stays when another one notices.
 	fails(t, s, bob, "the grant of this server's user has expired or was revoked")
-	grant(bob.Key())
+	grant(principalKey(bob))
 	bearer(t, s, bob)
 	if n := as.Requests("/register"); n != 2 {
 		t.Errorf("registered %d times, want once more", n)

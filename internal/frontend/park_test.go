@@ -528,6 +528,9 @@ func TestAttacksOnParkedStates(t *testing.T) {
 			{"sealed with another key", func() *reply { return l.post(again(invented)) }, bridge.ErrUnknownKey},
 			{"cut", func() *reply { return l.post(again(state[:8])) }, bridge.ErrMalformed},
 			{"another principal", func() *reply { return l.postAs(bob, allCaps, `{"a":1,"b":[1.0,"x"]}`, again(state)) }, bridge.ErrPrincipal},
+			{"another profile", func() *reply {
+				return l.postAs(call.Anonymous.In("coding"), allCaps, `{"a":1,"b":[1.0,"x"]}`, again(state))
+			}, bridge.ErrPrincipal},
 			{"other arguments", func() *reply { return l.postAs(call.Anonymous, allCaps, `{"a":1,"b":[1.0,"y"]}`, again(state)) }, bridge.ErrRequest},
 			{"of another replica", func() *reply { return l.post(again(elsewhere)) }, errors.New("the call is parked at another replica")},
 		} {

@@ -24,7 +24,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// attackTest is a gateway with two principals, ann and bob, who have an API key each.
+// attackTest is a gateway with two principals, ann and bob, who have an API key each. Its
+// methods take "ann@coding" for ann in the profile coding, which has what the default profile
+// has.
 type attackTest struct {
 	t    *testing.T
 	g    *Gateway
@@ -38,6 +40,7 @@ func startAttack(t *testing.T, more string) *attackTest {
 	cfg, err := config.Parse("gateway.yaml", []byte(more+`
 auth: {mode: api-key, api_keys: [{id: ann, sha256: "`+digestOf(keyOf("ann"))+`"}, {id: bob, sha256: "`+digestOf(keyOf("bob"))+`"}]}
 policy: {default: allow}
+profiles: {coding: {}}
 asks: {label: false}
 upstreams:
   legacy: {url: "`+url+`/legacy", era: legacy}
@@ -67,7 +70,19 @@ upstreams:
 }
 
 // keyOf returns a principal's API key.
-func keyOf(who string) string { return "the key of " + who }
+func keyOf(who string) string {
+	subject, _, _ := strings.Cut(who, "@")
+	return "the key of " + subject
+}
+
+// at returns the URL at which a principal uses the gateway.
+func (a *attackTest) at(who string) string {
+	at := "http://" + a.g.Addr() + "/mcp"
+	if _, profile, ok := strings.Cut(who, "@"); ok {
+		at += "/" + profile
+	}
+	return at
+}
 
 func digestOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
@@ -78,7 +93,7 @@ func digestOf(key string) string {
 // the last message.
 func (a *attackTest) do(verb, who, body string, header ...string) (int, http.Header, string) {
 	a.t.Helper()
-	req, err := http.NewRequestWithContext(a.t.Context(), verb, "http://"+a.g.Addr()+"/mcp", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(a.t.Context(), verb, a.at(who), strings.NewReader(body))
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -142,7 +157,7 @@ func (a *attackTest) firstEvent(who, session string) string {
 	ctx, cancel := context.WithCancel(a.t.Context())
 	defer cancel()
 	body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"legacy__ask","arguments":{}}}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+a.g.Addr()+"/mcp", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.at(who), strings.NewReader(body))
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -204,7 +219,9 @@ func (a *attackTest) member(text string, path ...string) string {
 func (a *attackTest) refused(t *testing.T, who, what, reason, brought string) {
 	t.Helper()
 	entries := a.logs.TakeAll()
-	if len(entries) != 1 || entries[0].Message != what || entries[0].ContextMap()["reason"] != reason || entries[0].ContextMap()["principal"] != who {
+	subject, profile, _ := strings.Cut(who, "@")
+	said := func(field string) string { text, _ := entries[0].ContextMap()[field].(string); return text }
+	if len(entries) != 1 || entries[0].Message != what || said("reason") != reason || said("principal") != subject || said("profile") != profile {
 		t.Errorf("the log has %+v, want %q with the reason %q", entries, what, reason)
 	}
 	if text := fmt.Sprintf("%+v", entries); len(brought) > 8 && strings.Contains(text, brought[len(brought)-8:]) {
@@ -244,6 +261,7 @@ func TestAttacksOnRequestStates(t *testing.T) {
 			{"cut", "ann", sameArguments, state[:9], "the request state is malformed"},
 			{"expired", "ann", sameArguments, expired, "the request state has expired"},
 			{"another principal's", "bob", sameArguments, state, "the request state belongs to another principal"},
+			{"another profile's", "ann@coding", sameArguments, state, "the request state belongs to another principal"},
 			{"for another request", "ann", otherArguments, state, "the request state belongs to another request"},
 			{"another key's", "ann", sameArguments, foreign, "the request state is sealed with a key that this replica does not have"},
 		}
@@ -290,7 +308,7 @@ func TestAttacksOnTaskIDs(t *testing.T) {
 		_, _, text := a.legacy("ann", session, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+job+`,"task":{}}}`)
 		return a.member(text, "task", "taskId")
 	}
-	sessions := map[string]string{"ann": a.session("ann"), "bob": a.session("bob")}
+	sessions := map[string]string{"ann": a.session("ann"), "bob": a.session("bob"), "ann@coding": a.session("ann@coding")}
 	ids := map[string]string{"legacy": begin(a, "legacy", sessions["ann"]), "modern": begin(a, "modern", "")}
 	foreign := map[string]string{"legacy": begin(other, "legacy", other.session("ann")), "modern": begin(other, "modern", "")}
 	for era, id := range ids {
@@ -305,6 +323,7 @@ func TestAttacksOnTaskIDs(t *testing.T) {
 			{"tampered", "ann", changed(id), "the request state was changed"},
 			{"the upstream's own", "ann", "native", "the request state is malformed"},
 			{"another principal's", "bob", id, "the request state belongs to another principal"},
+			{"another profile's", "ann@coding", id, "the request state belongs to another principal"},
 			{"another key's", "ann", foreign[era], "the request state is sealed with a key that this replica does not have"},
 			{"a task of the other era", "ann", ids[map[string]string{"legacy": "modern", "modern": "legacy"}[era]], "the task was begun in the other era"},
 		} {
@@ -317,6 +336,12 @@ func TestAttacksOnTaskIDs(t *testing.T) {
 		}
 		if got := get("ann", id); !strings.Contains(got, `"status":"working"`) {
 			t.Errorf("%s: the task was forgotten: %s", era, got)
+		}
+	}
+	const list = `{"jsonrpc":"2.0","id":3,"method":"tasks/list"}`
+	for who, want := range map[string]bool{"ann": true, "bob": false, "ann@coding": false} {
+		if _, _, text := a.legacy(who, sessions[who], list); strings.Contains(text, ids["legacy"]) != want || !strings.Contains(text, `"tasks":[`) {
+			t.Errorf("the tasks of %s: %s", who, text)
 		}
 	}
 }
@@ -332,6 +357,7 @@ func TestAttacksOnSessionIDs(t *testing.T) {
 	for _, tc := range []struct{ name, who, session, reason string }{
 		{"tampered", "ann", changed(session), gone},
 		{"another principal's", "bob", session, "the session belongs to another principal"},
+		{"another profile's", "ann@coding", session, "the session belongs to another profile"},
 		{"ended", "ann", ended, gone},
 		{"another gateway's", "ann", elsewhere, gone},
 	} {
@@ -363,7 +389,7 @@ func TestAttacksOnSessionIDs(t *testing.T) {
 
 func TestAttacksOnEventIDs(t *testing.T) {
 	a := startAttack(t, "")
-	session, second, bobs := a.session("ann"), a.session("ann"), a.session("bob")
+	session, second, bobs, inProfile := a.session("ann"), a.session("ann"), a.session("bob"), a.session("ann@coding")
 	// The call runs until it is cancelled.
 	id, others := a.firstEvent("ann", session), a.firstEvent("bob", bobs)
 	for who, session := range map[string]string{"ann": session, "bob": bobs} {
@@ -376,6 +402,7 @@ func TestAttacksOnEventIDs(t *testing.T) {
 		{"without form", "ann", session, "7"},
 		{"of another session of one's own", "ann", second, id},
 		{"another principal's", "ann", session, others},
+		{"another profile's", "ann@coding", inProfile, id},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			status, _, text := a.do(http.MethodGet, tc.who, "", "Mcp-Session-Id", tc.session, "Last-Event-ID", tc.id)
@@ -385,10 +412,14 @@ func TestAttacksOnEventIDs(t *testing.T) {
 			a.refused(t, tc.who, "event id refused", none, tc.id)
 		})
 	}
-	t.Run("with the session of another principal", func(t *testing.T) {
-		if status, _, text := a.do(http.MethodGet, "bob", "", "Mcp-Session-Id", session, "Last-Event-ID", id); status != http.StatusNotFound {
-			t.Errorf("got %d %s", status, text)
-		}
-		a.refused(t, "bob", "session id refused", "the session belongs to another principal", id)
-	})
+	for who, reason := range map[string]string{
+		"bob": "the session belongs to another principal", "ann@coding": "the session belongs to another profile",
+	} {
+		t.Run("with the session of another, "+who, func(t *testing.T) {
+			if status, _, text := a.do(http.MethodGet, who, "", "Mcp-Session-Id", session, "Last-Event-ID", id); status != http.StatusNotFound {
+				t.Errorf("got %d %s", status, text)
+			}
+			a.refused(t, who, "session id refused", reason, id)
+		})
+	}
 }

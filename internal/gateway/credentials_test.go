@@ -21,10 +21,11 @@ import (
 
 // credentialsTest is a gateway whose principals have tokens of an issuer.
 type credentialsTest struct {
-	t   *testing.T
-	g   *Gateway
-	idp *gatewaytest.AuthServer
-	cfg *config.Config
+	t        *testing.T
+	g        *Gateway
+	idp      *gatewaytest.AuthServer
+	cfg      *config.Config
+	endpoint string // what follows the URL of the default profile: "/NAME" for another one
 }
 
 // startCredentials starts a gateway. upstreams is a part of the configuration, in which IDP
@@ -58,7 +59,7 @@ upstreams:
 			t.Errorf("Run: %v", err)
 		}
 	})
-	return &credentialsTest{t, g, idp, cfg}
+	return &credentialsTest{t: t, g: g, idp: idp, cfg: cfg}
 }
 
 // tokenOf returns the token of a principal.
@@ -66,10 +67,17 @@ func (c *credentialsTest) tokenOf(who string) string {
 	return c.idp.Token("gw", map[string]any{"sub": who})
 }
 
+// in returns the same test with clients in a profile.
+func (c *credentialsTest) in(profile string) *credentialsTest {
+	d := *c
+	d.endpoint = "/" + profile
+	return &d
+}
+
 // post sends a request and returns the header, and the last message of the answer.
 func (c *credentialsTest) post(token, body string, header ...string) (http.Header, string) {
 	c.t.Helper()
-	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.g.URL(), strings.NewReader(body))
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.g.URL()+c.endpoint, strings.NewReader(body))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -342,7 +350,7 @@ func TestGrantThatDoesNotReachFarEnough(t *testing.T) {
 // listen opens the stream of a session, and returns its first messages.
 func (c *credentialsTest) listen(token, session string) <-chan string {
 	c.t.Helper()
-	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.g.URL(), nil)
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.g.URL()+c.endpoint, nil)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ type update struct {
 	starting bool
 }
 
-// profileDiffs are the differences between common tables, by profile. A profile without a
-// difference has none.
+// profileDiffs are the differences between common tables, by profile. A profile has none if no
+// client can see a difference.
 type profileDiffs map[string]*catalog.Diff
 
 // notifyClients notifies clients of what has changed in their profiles since they were last
@@ -31,7 +31,7 @@ func (g *Gateway) notifyClients(u update) {
 		announced = announced || c.Any()
 	}
 	due := u.settled || u.starting || announced
-	diffs := make(profileDiffs)
+	diffs, outcome := make(profileDiffs), "same"
 	now := make(map[string]*catalog.Table)
 	for profile, table := range u.routes.Tables() {
 		before := g.control.announced[profile]
@@ -43,28 +43,28 @@ func (g *Gateway) notifyClients(u update) {
 		if before == nil || !due {
 			continue
 		}
-		if diff := catalog.NewDiff(before, table, u.listChanged); diff.Any().Any() {
-			diffs[profile] = diff
+		diff := catalog.NewDiff(before, table, u.listChanged)
+		if diff.Any().Any() {
+			outcome = "changed"
+		} else if !diff.OfPolicy() {
+			continue
 		}
+		diffs[profile] = diff
 	}
 	if u.starting {
 		g.notifyEarlyClients(u.listChanged)
-	} else {
-		g.notifyListChanges(diffs, u.principals)
-	}
-	g.control.announced = now
-	outcome := "same"
-	if len(diffs) > 0 {
+	} else if g.notifyListChanges(diffs, u.principals) {
 		outcome = "changed"
 	}
+	g.control.announced = now
 	g.metrics.swaps.WithLabelValues(outcome).Inc()
 }
 
-// notifyListChanges notifies clients of changed lists. shared are the differences for
-// principals without a table of their own.
-func (g *Gateway) notifyListChanges(shared profileDiffs, principals principalDiffs) {
+// notifyListChanges notifies clients of changed lists, and reports whether there was any such
+// client. shared are the differences for principals without a table of their own.
+func (g *Gateway) notifyListChanges(shared profileDiffs, principals principalDiffs) (notified bool) {
 	if len(shared) == 0 && len(principals) == 0 {
-		return
+		return false
 	}
 	g.front.ListChangedFor(func(p *call.Principal, client *call.Client) (tools, prompts, resources bool) {
 		diff := shared[p.Profile]
@@ -80,8 +80,10 @@ func (g *Gateway) notifyListChanges(shared profileDiffs, principals principalDif
 			return false, false, false
 		}
 		c := diff.For(g.latest.Latest(p), client)
+		notified = notified || c.Any()
 		return c.Tools, c.Prompts, c.Resources
 	})
+	return notified
 }
 
 // notifyEarlyClients notifies the clients that were shown lists while upstreams were

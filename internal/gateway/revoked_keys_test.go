@@ -14,7 +14,7 @@ import (
 // listening opens a stream without an end, and returns it.
 func (a *attackTest) listening(ctx context.Context, verb, who, body string, header ...string) *http.Response {
 	a.t.Helper()
-	req, err := http.NewRequestWithContext(ctx, verb, "http://"+a.g.Addr()+"/mcp", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, verb, a.at(who), strings.NewReader(body))
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func (a *attackTest) listening(ctx context.Context, verb, who, body string, head
 }
 
 // If a reload removes a key or changes its rights, the key is invalid at once, and its sessions
-// and streams end. Other keys are not affected.
+// and streams end, in all profiles. Other keys are not affected.
 func TestReloadWithdrawsKeys(t *testing.T) {
 	const listen = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{` +
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
@@ -52,7 +52,7 @@ func TestReloadWithdrawsKeys(t *testing.T) {
 			patient, leave := context.WithCancel(t.Context())
 			defer leave()
 			sessions, ends := map[string]string{}, map[string][]chan error{}
-			for _, who := range []string{"ann", "bob"} {
+			for _, who := range []string{"ann", "ann@coding", "bob"} {
 				sessions[who] = a.session(who)
 				for _, stream := range []*http.Response{
 					a.listening(patient, http.MethodGet, who, "", "Mcp-Session-Id", sessions[who]),
@@ -73,7 +73,7 @@ func TestReloadWithdrawsKeys(t *testing.T) {
 			if err != nil || !changes.Other || len(changes.Restart) > 0 {
 				t.Fatalf("reload: %+v, %v", changes, err)
 			}
-			for _, end := range ends["ann"] {
+			for _, end := range append(ends["ann"], ends["ann@coding"]...) {
 				if err := <-end; err != nil {
 					t.Errorf("a stream of ann's breaks off: %v", err)
 				}
@@ -83,8 +83,10 @@ func TestReloadWithdrawsKeys(t *testing.T) {
 			if name == "other rights" {
 				want = http.StatusNotFound // the session has ended, the key is valid
 			}
-			if status, _, text := a.legacy("ann", sessions["ann"], ping); status != want {
-				t.Errorf("ann's next request: %d %s", status, text)
+			for _, who := range []string{"ann", "ann@coding"} {
+				if status, _, text := a.legacy(who, sessions[who], ping); status != want {
+					t.Errorf("the next request of %s: %d %s", who, status, text)
+				}
 			}
 			if status, _, text := a.legacy("bob", sessions["bob"], ping); status != http.StatusOK {
 				t.Errorf("bob's next request: %d %s", status, text)

@@ -32,10 +32,17 @@ func TestAttacksOnConsent(t *testing.T) {
 				t.Errorf("%s: got %s, %v; the upstream got %v", name, res.Raw(), err, h.files.got)
 			}
 		}
-		c := callOf(wire.Rev20260728, allCaps, retry(asksFor, state, accept), &recorder{})
-		c.Principal = &call.Principal{Subject: "mallory"}
-		if _, err := h.Handle(t.Context(), c); wantFault(t, err, -32602) != errState || h.files.got != nil {
-			t.Error("another principal's consent was accepted")
+		routes := *h.Routes()
+		routes.Profiles = map[string]*catalog.Table{"coding": routes.Table}
+		h.Swap(&routes)
+		for name, who := range map[string]*call.Principal{
+			"another principal's": {Subject: "mallory"}, "another profile's": call.Anonymous.In("coding"),
+		} {
+			c := callOf(wire.Rev20260728, allCaps, retry(asksFor, state, accept), &recorder{})
+			c.Principal = who
+			if _, err := h.Handle(t.Context(), c); wantFault(t, err, -32602) != errState || h.files.got != nil {
+				t.Errorf("%s consent was accepted", name)
+			}
 		}
 		time.Sleep(defaultAskTimeout + time.Second)
 		if _, err := h.round(t, retry(asksFor, state, accept)); wantFault(t, err, -32602) != errState || h.files.got != nil {
