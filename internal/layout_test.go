@@ -74,7 +74,7 @@ var mayImport = map[string]struct {
 	"atomicfile":  {nil, "a file is replaced without regard to its content"},
 	"statedir":    {[]string{"wire", "atomicfile"}, "files in the state folder are data; gateway says what they mean"},
 	"pins":        {[]string{"wire", "statedir"}, "a definition is accepted by its digest, without regard to who lists it"},
-	"inspect":     {[]string{"wire", "call", "catalog", "policy", "conform", "toolschema", "upstream", "upstream/connector"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},
+	"inspect":     {[]string{"wire", "call", "catalog", "endpoint", "policy", "profile", "conform", "toolschema", "upstream", "upstream/connector"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},
 	"telemetry":   {nil, "each package owns its metrics and is handed a registry"},
 	"admin":       {[]string{"origin"}, "health and metrics are handed in as functions"},
 	"console":     {[]string{"wire"}, "what people read and type depends on the messages alone, not on who carries them"},

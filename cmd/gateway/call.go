@@ -43,7 +43,7 @@ func newCall() *cobra.Command {
 			"answers. Requests for sampling are refused.\n\n" +
 			"The exit status is 1 if the tool reports an error or cannot be called.",
 		Example: "  gateway call files__read_file '{\"path\": \"/data/a.txt\"}'\n" +
-			"  gateway call search__find --arg query=go --arg limit=5\n" +
+			"  gateway call search__find --arg query=go --arg limit=5 --profile coding\n" +
 			"  gateway call find --url https://mcp.example.com/mcp --json < /dev/null",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
@@ -77,7 +77,7 @@ func (o *callOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	o.warnWithoutCredentials(cmd, cfg)
 	if o.url == "" {
-		keepUpstreamsOf(cfg, args[0])
+		keepUpstreams(cfg, who, args[0])
 	}
 	raw, err := o.call(cmd, cfg, source, who, args[0], given)
 	if err != nil {
@@ -194,7 +194,7 @@ const maxVisits = 10
 // publicName is the public name of a tool of the server at --url, whose native name may be invalid as a
 // public one.
 func publicName(v *gateway.InProcess, who *call.Principal, native string) string {
-	for _, e := range v.Table().View(who, nil).Entries(call.Tool) {
+	for _, e := range v.Table(who.Profile).View(who, nil).Entries(call.Tool) {
 		if e.Native == native {
 			return e.Public
 		}
@@ -208,7 +208,7 @@ func (o *callOptions) withArgs(v *gateway.InProcess, who *call.Principal, name s
 		return given, nil
 	}
 	var schema wire.Value
-	if t, ok := v.Table().View(who, nil).Resolve(call.Tool, name); ok && t.Entry != nil {
+	if t, ok := v.Table(who.Profile).View(who, nil).Resolve(call.Tool, name); ok && t.Entry != nil {
 		schema = wire.ValueOf(t.Entry.Raw).Get("inputSchema").Get("properties")
 	}
 	for _, a := range o.args {

@@ -29,7 +29,7 @@ func (o *callOptions) advised(ctx context.Context, err error, v *gateway.InProce
 	case upstream == "" && isUnknownTool(rpc) && !strings.Contains(rpc.Message, "did you mean"):
 		// The gateway asks no upstream about a name with a prefix that no upstream has.
 		if v.WaitStarted(ctx) == nil {
-			near := v.Table().View(who, nil).SimilarNames(call.Tool, name)
+			near := v.Table(who.Profile).View(who, nil).SimilarNames(call.Tool, name)
 			return &wire.Error{Code: rpc.Code, Message: rpc.Message + didYouMeanOne(near), Data: rpc.Data}
 		}
 	case data.Get("reason").IsString(protocol.ReasonConnectionLost):
@@ -77,8 +77,11 @@ func (o *callOptions) failure(err error) error {
 		text := console.Line(rpc.Message)
 		if isUnknownTool(rpc) {
 			list := "gateway list tools"
-			if o.url != "" {
+			switch {
+			case o.url != "":
 				list += " --url URL"
+			case o.profile != "":
+				list += " --profile " + o.profile
 			}
 			text += " (" + list + " shows the names)"
 		}

@@ -14,6 +14,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/demo"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
 )
@@ -36,7 +37,8 @@ func newCheck() *cobra.Command {
 		Long: "check reports all errors of the configuration at once. Then it connects to every\n" +
 			"upstream and reports whether it can be reached, its era and revision, how many\n" +
 			"items it lists, items whose names clash, and violations of the specification. It\n" +
-			"listens on no address. With names it connects only to these upstreams.\n\n" +
+			"listens on no address. With names it connects only to these upstreams, and with\n" +
+			"--profile only to those of the profile. It counts what each profile has.\n\n" +
 			"--probe UPSTREAM also checks answers: it calls the tools that declare that they\n" +
 			"only read (readOnlyHint) with arguments from their own schemas, gets the prompts\n" +
 			"without required arguments, and reads some of the resources. It calls nothing else.\n\n" +
@@ -44,6 +46,7 @@ func newCheck() *cobra.Command {
 			"that cannot be reached or listed, or an answer that clients cannot get. Warnings\n" +
 			"leave it at 0.",
 		Example: "  gateway check -c gateway.yaml\n  gateway check --offline        # only the file\n  gateway check search           # one upstream\n" +
+			"  gateway check --profile coding # one profile and its upstreams\n" +
 			"  gateway check --probe search   # all, and the answers of search",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return o.upstreamNames(), cobra.ShellCompDirectiveNoFileComp
@@ -54,6 +57,7 @@ func newCheck() *cobra.Command {
 		},
 	}
 	o.configFlag(cmd)
+	o.profileFlag(cmd, "check only the profile `NAME` and its upstreams (default: all profiles)")
 	cmd.Flags().BoolVar(&o.offline, "offline", false, "connect to nothing")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	cmd.Flags().StringArrayVar(&o.probe, "probe", nil, "also check answers of the upstream `NAME`; may be repeated")
@@ -113,6 +117,12 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 	if err := o.known(cfg, source); err != nil {
 		return err
 	}
+	profiles := o.profiles(cfg)
+	if o.profile != "" {
+		for _, u := range gateway.UpstreamsOf(cfg, endpoint.IDOf(o.profile)) {
+			o.names = append(o.names, u.Name)
+		}
+	}
 	look := *cfg
 	look.Upstreams = slices.DeleteFunc(slices.Clone(cfg.Upstreams), func(u config.Upstream) bool { return u.Disabled || !o.wanted(u.Name) })
 	unchanged := make(map[string]bool)
@@ -124,14 +134,17 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 		}
 		look.Upstreams[i].Breaker.Failures = 0 // each item is probed, whatever the ones before answered
 	}
-	// The answers of upstreams do not depend on the policy.
+	// The answers of upstreams do not depend on the policy, nor on what /mcp shows.
 	look.Policy = config.Policy{Default: config.Allow}
+	if len(o.probe) > 0 {
+		look.Profiles = slices.DeleteFunc(slices.Clone(cfg.Profiles), func(p config.Profile) bool { return p.Name == endpoint.Default })
+	}
 	found := &inspect.Report{}
 	if !o.offline && (len(look.Upstreams) > 0 || source == "") {
 		err := visitStarted(cmd, &look, source, o.timeout, func(ctx context.Context, v *gateway.InProcess, screen *console.Screen) error {
 			defer screen.Status("")
 			found = v.Check(ctx, inspect.CheckOptions{
-				Upstreams: o.names, Unchanged: unchanged, UnmatchedGlobs: gateway.UnmatchedGlobs(v.Table(), cfg),
+				Upstreams: o.names, Profiles: profiles, Unchanged: unchanged, UnmatchedGlobs: gateway.UnmatchedGlobs(v.Everything(), cfg),
 				Late:  func(reason string) string { return unfinishedReason(o.timeout, reason, ", such as for a download") },
 				Probe: o.probe, Limits: inspect.ProbeLimits{Call: o.callTimeout, Items: probeItems},
 				Progress: func(upstream string) { screen.Status("probing " + upstream) },
@@ -143,7 +156,7 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 		}
 	}
 	report.Findings = append(report.Findings, found.Findings...)
-	report.Probes = found.Probes
+	report.Probes, report.Profiles = found.Probes, found.Profiles
 	if source == "" {
 		report.Upstreams = append(report.Upstreams, found.Upstreams...)
 	}
@@ -161,6 +174,18 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 	return nil
 }
 
+// profiles are the names of the profiles to check: none if only some upstreams are checked, or if there is only the
+// default profile and it has everything.
+func (o *checkOptions) profiles(cfg *config.Config) []string {
+	switch {
+	case o.profile != "":
+		return []string{o.profile}
+	case len(o.names) > 0 || len(cfg.Profiles) == 0:
+		return nil
+	}
+	return endpointNames(cfg)
+}
+
 // wanted reports whether an upstream is one of those to connect to.
 func (o *checkOptions) wanted(name string) bool {
 	return len(o.names) == 0 || slices.Contains(o.names, name)
@@ -168,6 +193,15 @@ func (o *checkOptions) wanted(name string) bool {
 
 // known reports names of upstreams that do not exist or cannot be checked.
 func (o *checkOptions) known(cfg *config.Config, source string) error {
+	if err := o.knownProfile(cfg); err != nil {
+		return err
+	}
+	if o.profile != "" && len(o.names) > 0 {
+		return usageError{errors.New("--profile selects the upstreams: remove it, or the names of upstreams")}
+	}
+	if o.offline && o.profile != "" {
+		return usageError{errors.New("--offline connects to nothing: remove --profile")}
+	}
 	if o.offline && len(o.probe)+len(o.names) > 0 {
 		return usageError{errors.New("--offline connects to nothing: remove --probe and the names of upstreams")}
 	}

@@ -79,6 +79,9 @@ func writeReport(r *inspect.Report, out io.Writer, s console.Style, columns int)
 			return err
 		}
 	}
+	if err := writeProfiles(r, out, s, columns); err != nil {
+		return err
+	}
 	if err := writeProbes(r, out, s, columns); err != nil {
 		return err
 	}
@@ -106,6 +109,23 @@ func writeReport(r *inspect.Report, out io.Writer, s console.Style, columns int)
 	return err
 }
 
+// writeProfiles prints what the profiles have.
+func writeProfiles(r *inspect.Report, out io.Writer, s console.Style, columns int) error {
+	if len(r.Profiles) == 0 {
+		return nil
+	}
+	var rows [][]string
+	for _, p := range r.Profiles {
+		row := []string{p.Name, p.Path}
+		for _, kind := range []call.Kind{call.Tool, call.Prompt, call.Resource, call.Template} {
+			row = append(row, fmt.Sprint(p.Items[kind.Plural()]))
+		}
+		rows = append(rows, row)
+	}
+	fmt.Fprintln(out)
+	return console.Table(out, s, columns, []string{"PROFILE", "PATH", "TOOLS", "PROMPTS", "RESOURCES", "TEMPLATES"}, rows)
+}
+
 // findingLine returns a finding on one line.
 func findingLine(f inspect.Finding) string {
 	switch {
@@ -117,6 +137,8 @@ func findingLine(f inspect.Finding) string {
 		return console.Line(text)
 	case f.File != "":
 		return (&config.Error{File: f.File, Line: f.Line, Col: f.Column, Path: f.Path, Msg: f.Message}).Error()
+	case f.What == "empty":
+		return console.Line(f.Path + ": " + f.Message)
 	case f.Kind != "":
 		text := fmt.Sprintf("%s: %s %q: ", f.Upstream, f.Kind, console.Cut(f.Item, 80))
 		if f.Method != "" && f.Against != "" {
@@ -125,6 +147,9 @@ func findingLine(f inspect.Finding) string {
 		text += f.What + ": " + f.Message
 		if f.Public != "" {
 			text += fmt.Sprintf(" (published as %q)", console.Cut(f.Public, 80))
+		}
+		if f.Profile != "" {
+			text += fmt.Sprintf(" (in the profile %s)", f.Profile)
 		}
 		return console.Line(text)
 	}

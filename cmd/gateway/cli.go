@@ -130,7 +130,7 @@ func newRoot() *cobra.Command {
 // checkFlags refuses empty values of flags, for example from a shell variable that is not set, and
 // negative durations. The verb would do something else than the user expects.
 func checkFlags(cmd *cobra.Command, _ []string) error {
-	for _, name := range []string{"config", "url", "listen", "admin-listen", "log-level", "output", "args", "kind", "id", "http", "name", "file", "principal", "issuer", "token"} {
+	for _, name := range []string{"config", "url", "listen", "admin-listen", "log-level", "output", "args", "kind", "id", "http", "name", "file", "principal", "issuer", "token", "profile"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return usageError{fmt.Errorf("--%s is empty: give it a value, or remove it", name)}
 		}
@@ -190,11 +190,12 @@ func newStdio() *cobra.Command {
 			"start commands. It ends when its input ends, and listens on no address: the keys\n" +
 			"listen and admin have no effect. The log goes to standard error, and has warnings\n" +
 			"alone unless --log-level or telemetry.log.level says otherwise.",
-		Example: "  gateway stdio -c /home/me/mcp/gateway.yaml\n  gateway connect claude-desktop    # makes a host start this command",
+		Example: "  gateway stdio -c /home/me/mcp/gateway.yaml\n  gateway stdio --profile coding\n  gateway connect claude-desktop    # makes a host start this command",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return opts.runStdio(cmd) },
 	}
 	opts.configFlag(cmd)
+	opts.profileFlag(cmd, "profile `NAME` that the host gets (default: default)")
 	opts.logFlag(cmd)
 	return cmd
 }

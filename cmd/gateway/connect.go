@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpgateway/internal/console"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/hostconfig"
 )
 
@@ -37,7 +38,7 @@ func newConnect() *cobra.Command {
 			"Everything else in the file stays as it is. The host starts \"gateway stdio\" with\n" +
 			"your gateway.yaml, or with --http connects to a gateway that runs already. Without\n" +
 			"HOST connect lists the hosts of this machine and whether they are connected.",
-		Example: "  gateway connect\n  gateway connect claude-code\n  gateway connect cursor --http http://127.0.0.1:8080/mcp\n" +
+		Example: "  gateway connect\n  gateway connect claude-code\n  gateway connect cursor --http http://127.0.0.1:8080/mcp\n  gateway connect cursor --profile coding\n" +
 			"  gateway connect claude-code --file .mcp.json --yes\n  gateway connect zed --print",
 		ValidArgsFunction: completeHosts,
 		Args:              hostArg,
@@ -49,6 +50,7 @@ func newConnect() *cobra.Command {
 		},
 	}
 	o.configFlag(cmd)
+	o.profileFlag(cmd, "profile `NAME` that the host gets (default: default)")
 	o.flags(cmd)
 	cmd.Flags().StringVar(&o.http, "http", "", "`URL` of a running gateway, instead of a command that starts one")
 	cmd.Flags().BoolVar(&o.print, "print", false, "print what belongs in the host's file, and write nothing")
@@ -229,9 +231,13 @@ func (o *connectOptions) entry() (hostconfig.Entry, error) {
 		if o.file != "" {
 			return hostconfig.Entry{}, usageError{errors.New("--http and --config both name a gateway; give one of them")}
 		}
-		return hostconfig.Entry{URL: o.http}, nil
+		at, err := profileURL(o.http, u, o.profile)
+		return hostconfig.Entry{URL: at}, err
 	}
-	_, source, err := o.load()
+	cfg, source, err := o.load()
+	if err == nil {
+		err = o.knownProfile(cfg)
+	}
 	if err != nil {
 		return hostconfig.Entry{}, err
 	}
@@ -243,7 +249,26 @@ func (o *connectOptions) entry() (hostconfig.Entry, error) {
 		return hostconfig.Entry{}, err
 	}
 	self, err := ownPath()
-	return hostconfig.Stdio(self, file), err
+	e := hostconfig.Stdio(self, file)
+	if o.profile != "" {
+		e.Args = append(e.Args, "--profile", o.profile)
+	}
+	return e, err
+}
+
+// profileURL is the URL of a profile of the gateway at a URL, which is u.
+func profileURL(text string, u *url.URL, profile string) (string, error) {
+	base := strings.TrimSuffix(u.Path, "/")
+	path := strings.TrimSuffix(base, endpoint.Path) + endpoint.PathOf(endpoint.IDOf(profile))
+	switch {
+	case profile == "" || base == path:
+		return text, nil
+	case !strings.HasSuffix(base, endpoint.Path):
+		return "", usageError{fmt.Errorf("--http %s: with --profile it must be the URL of /mcp, such as http://127.0.0.1:8080/mcp", text)}
+	}
+	at := *u
+	at.Path = path
+	return at.String(), nil
 }
 
 // ownPath is the absolute path of this program, by which it was started: the target of a link may have another name

@@ -35,7 +35,7 @@ func newExplain() *cobra.Command {
 		Short: "Say which rule decides about an item, and why",
 		Long: "explain says whether a principal may use a tool, prompt or resource, which rule\n" +
 			"of policy decides that, why each other rule matches or does not, and which limits\n" +
-			"count the call. It starts the upstream of NAME, since rules may read its\n" +
+			"count the call. With --profile it says what in the profile leaves the item out. It starts the upstream of NAME, since rules may read its\n" +
 			"description of the item, and calls nothing. If the upstream is down, the answer is\n" +
 			"for its last lists or for the name alone. Without --args it says whether any\n" +
 			"arguments may be allowed.\n\n" +
@@ -43,7 +43,7 @@ func newExplain() *cobra.Command {
 			"--token judges an access token or an API key as the gateway would; write @FILE, or\n" +
 			"- for standard input, to keep it out of the history of your shell.",
 		Example: "  gateway explain db__query --as alice,group=analyst\n  gateway explain db__query --as alice,claim.tier=gold --args '{\"limit\": 5000}'\n" +
-			"  gateway explain db__query --as ci,proof=api-key\n  gateway explain db__query --token @token.jwt",
+			"  gateway explain db__query --as ci,proof=api-key\n  gateway explain db__query --profile coding\n  gateway explain db__query --token @token.jwt",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError{errors.New("explain takes one public name or URI, as gateway list shows it")}
@@ -57,6 +57,7 @@ func newExplain() *cobra.Command {
 	}
 	o.configFlag(cmd)
 	o.asFlag(cmd, "who asks")
+	o.profileFlag(cmd, "profile `NAME` in which they ask (default: the one that they get at /mcp)")
 	cmd.Flags().StringVar(&o.token, "token", "", "`TOKEN` or API key of the caller in place of --as; @FILE reads it from a file, - from standard input")
 	cmd.Flags().StringVar(&o.args, "args", "", "`JSON` object with the arguments")
 	cmd.Flags().StringVar(&o.kind, "kind", "", "`KIND` of the item: tool, prompt or resource (default: the first that has the name)")
@@ -136,7 +137,7 @@ func absent(v *gateway.InProcess, q inspect.Question, kinds []call.Kind) error {
 			return fmt.Errorf("%q is unknown, and the upstream %s, which may have it, is %s: %s", name, u.Name, u.State, console.Line(u.Reason))
 		}
 	}
-	for _, f := range v.Table().Findings() {
+	for _, f := range v.Everything().Findings() {
 		if f.Native != "" && f.Public == "" && strings.HasSuffix(name, f.Native) {
 			return fmt.Errorf("%q is not published: %s", name, console.Line(f.String()))
 		}

@@ -45,8 +45,12 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 	if d.Allowed() && slices.ContainsFunc(e.Steps, func(s policy.Step) bool { return s.Open }) {
 		some = ", with some arguments at least"
 	}
-	folded(out, "%s %s the %s %s (%s of %s)%s.\nIt is decided by %s. %s\n",
-		console.Line(r.Subject), may, r.Kind, console.Line(r.Item), console.Line(r.Native), r.Upstream, some, decidedBy(r.Rule, r.File, r.Line), precedence())
+	in := ""
+	if r.Profile != "" {
+		in = " in the profile " + r.Profile
+	}
+	folded(out, "%s %s the %s %s (%s of %s)%s%s.\nIt is decided by %s. %s\n",
+		console.Line(r.Subject), may, r.Kind, console.Line(r.Item), console.Line(r.Native), r.Upstream, in, some, decidedBy(r.Rule, r.File, r.Line), precedence())
 	printDown(out, s, r)
 	fmt.Fprintln(out)
 	if err := printSteps(out, s, r); err != nil || len(r.Limits) == 0 {
@@ -109,6 +113,7 @@ func decidedBy(rule, file string, line int) string {
 	}
 	return map[string]string{
 		policy.RuleDefault: "the default", policy.RuleURI: "the form of the URI", policy.RuleOwn: "the gateway: the item is its own",
+		policy.RuleProfileAllow: "what the profile selects", policy.RuleProfileDeny: "the profile's deny list",
 		policy.RuleUpstreamAllow: "the upstream's allow list", policy.RuleUpstreamDeny: "the upstream's deny list",
 	}[rule]
 }

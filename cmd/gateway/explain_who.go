@@ -70,7 +70,7 @@ func (o *explainOptions) examine(cmd *cobra.Command, cfg *config.Config, q *insp
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
-	x, err := gateway.ExamineCredentials(ctx, cfg, text, "")
+	x, err := gateway.ExamineCredentials(ctx, cfg, text, o.profile)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,11 @@ func (o *explainOptions) examine(cmd *cobra.Command, cfg *config.Config, q *insp
 	for _, c := range x.Checks {
 		a.Checks = append(a.Checks, credentialTest{c.Name, c.Value, c.Expected, string(c.Result)})
 	}
-	q.Principal = x.Principal
+	if x.Principal != nil {
+		var remark string
+		q.Principal, remark = gateway.InProfile(cfg, x.Principal, x.Profiles, o.profile)
+		warn(cmd, remark)
+	}
 	return a, nil
 }
 

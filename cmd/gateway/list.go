@@ -36,7 +36,7 @@ func newList() *cobra.Command {
 		Long: "list prints the tools, resources and prompts that clients see, with their public\n" +
 			"names. It starts the configured upstreams, or asks the server at --url. Standard\n" +
 			"error names upstreams that are down.",
-		Example:   "  gateway list\n  gateway list tools --as alice,group=dev\n  gateway list --url http://127.0.0.1:8080/mcp",
+		Example:   "  gateway list\n  gateway list tools --as alice,group=dev\n  gateway list --profile coding\n  gateway list --url http://127.0.0.1:8080/mcp",
 		ValidArgs: kinds,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && !slices.Contains(kinds, args[0]) {
@@ -83,14 +83,15 @@ func (o *listOptions) run(cmd *cobra.Command, args []string) error {
 		kinds = map[string][]call.Kind{"tools": {call.Tool}, "resources": {call.Resource, call.Template}, "prompts": {call.Prompt}}[args[0]]
 	}
 	o.warnWithoutCredentials(cmd, cfg)
+	keepUpstreams(cfg, who, "")
 	got, nobody := seen{Items: []seenItem{}, Unavailable: []unavailable{}}, false
 	err = visitStarted(cmd, cfg, source, o.timeout, func(ctx context.Context, v *gateway.InProcess, _ *console.Screen) error {
 		for _, kind := range kinds {
-			for _, e := range v.Table().View(who, nil).Entries(kind) {
+			for _, e := range v.Table(who.Profile).View(who, nil).Entries(kind) {
 				got.Items = append(got.Items, o.item(e))
 			}
 		}
-		nobody = o.missing(ctx, v, v.Table().View(who, nil), &got)
+		nobody = o.missing(ctx, v, v.Table(who.Profile).View(who, nil), &got)
 		return nil
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/telemetry"
 )
@@ -25,6 +26,7 @@ import (
 // runOptions are the flags of `gateway run` and `gateway stdio`.
 type runOptions struct {
 	file, listen, adminListen string
+	profile                   string // "" if --profile is not given
 	logLevel                  string // "" for the configured one
 }
 
@@ -92,6 +94,9 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	run func(ctx context.Context, g *gateway.Gateway, source string, progress *starting) error,
 ) error {
 	cfg, source, err := o.load()
+	if err == nil {
+		err = o.knownProfile(cfg)
+	}
 	if err != nil {
 		return err
 	}
@@ -135,8 +140,8 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	opts := gateway.Options{
 		Config: cfg, Demo: source.File == "", Source: source, Version: version(), Logger: held, Stdio: stdio,
 		// Users of the demo have not chosen the ports.
-		StateDirs: stateDirs(cfg),
-		AnyPort:   source.File == "" && o.listen == "", AnyAdminPort: source.File == "" && o.adminListen == "",
+		StateDirs: stateDirs(cfg), Profile: endpoint.IDOf(o.profile),
+		AnyPort: source.File == "" && o.listen == "", AnyAdminPort: source.File == "" && o.adminListen == "",
 	}
 	if progress != nil {
 		opts.Watch = progress.watch

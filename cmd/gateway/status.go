@@ -36,7 +36,7 @@ func newStatus() *cobra.Command {
 		Use:   "status",
 		Short: "Print how a running gateway is",
 		Long: "status asks the gateways that you run on this machine, also those that hosts have\n" +
-			"started, for their upstreams, sessions, calls and last reload. P95 is the time\n" +
+			"started, for their upstreams, profiles, sessions, calls and last reload. P95 is the time\n" +
 			"within which 95 of 100 calls end. With -c it asks only gateways with that file,\n" +
 			"and with --url the gateway of an admin address that has admin.token.",
 		Example: "  gateway status\n  gateway status --watch\n  gateway status --json\n" +
@@ -183,6 +183,9 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 	if err := console.Table(out, style, columns, []string{"UPSTREAM", "STATE", "SINCE", "CALLS", "FAILED", "P95", "ITEMS"}, rows); err != nil {
 		return err
 	}
+	if err := printProfiles(out, style, columns, s.Profiles); err != nil {
+		return err
+	}
 	for _, u := range s.Upstreams {
 		text := ""
 		switch {
@@ -208,6 +211,30 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 	return nil
 }
 
+// printProfiles prints the profiles of a gateway, and nothing if it has none.
+func printProfiles(out io.Writer, style console.Style, columns int, all []inspect.ProfileStatus) error {
+	if len(all) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	var rows [][]string
+	for _, p := range all {
+		rows = append(rows, []string{p.Name, cmp.Or(p.URL, "-"), itemCounts(p.Items)})
+	}
+	return console.Table(out, style, columns, []string{"PROFILE", "URL", "ITEMS"}, rows)
+}
+
+// itemCounts is how many items there are of each kind.
+func itemCounts(items map[string]int) string {
+	var all []string
+	for _, kind := range []call.Kind{call.Tool, call.Prompt, call.Resource, call.Template} {
+		if text := console.Count(items[kind.Plural()], kind.String()); text != "" {
+			all = append(all, text)
+		}
+	}
+	return cmp.Or(strings.Join(all, ", "), "-")
+}
+
 func upstreamRow(style console.Style, u inspect.UpstreamStatus, now time.Time) []string {
 	set := style.Good
 	switch u.State {
@@ -218,19 +245,13 @@ func upstreamRow(style console.Style, u inspect.UpstreamStatus, now time.Time) [
 	case "idle":
 		set = style.Dim
 	}
-	var items []string
-	for _, kind := range []call.Kind{call.Tool, call.Prompt, call.Resource, call.Template} {
-		if text := console.Count(u.Items[kind.Plural()], kind.String()); text != "" {
-			items = append(items, text)
-		}
-	}
 	p95 := "-"
 	if u.P95 != nil {
 		p95 = shortSeconds(*u.P95)
 	}
 	return []string{
 		console.Line(u.Name), set(u.State), console.Ago(now.Sub(u.Since)), strconv.Itoa(u.Calls), strconv.Itoa(u.Failed), p95,
-		cmp.Or(strings.Join(items, ", "), "-"),
+		itemCounts(u.Items),
 	}
 }
 

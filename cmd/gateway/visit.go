@@ -18,6 +18,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/wire"
@@ -36,6 +37,7 @@ func (o *visitOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.url, "url", "", "`URL` of an MCP server, in place of the configured upstreams")
 	cmd.Flags().StringArrayVar(&o.headers, "header", nil, "HTTP `HEADER` for --url, as 'Name: value'; may be repeated")
 	o.asFlag(cmd, "whose view it is")
+	o.profileFlag(cmd, profileUsage)
 }
 
 // asFlag adds the flag for the principal. An empty value, for example from a shell variable that is not
@@ -51,6 +53,9 @@ func (o *visitOptions) asFlag(cmd *cobra.Command, of string) {
 	})
 }
 
+// profileUsage describes --profile of verbs that show a view.
+const profileUsage = "profile `NAME` of the view (default: the one that the principal gets at /mcp)"
+
 // config returns the configuration and its file.
 func (o *visitOptions) config() (*config.Config, string, error) {
 	if o.url == "" {
@@ -58,7 +63,13 @@ func (o *visitOptions) config() (*config.Config, string, error) {
 			return nil, "", usageError{errors.New("--header is for --url")}
 		}
 		cfg, source, err := o.load()
+		if err == nil {
+			err = o.knownProfile(cfg)
+		}
 		return cfg, source.File, err
+	}
+	if o.profile != "" {
+		return nil, "", usageError{errors.New("--profile is for the configured gateway; for a profile of a gateway at --url write its URL, such as http://127.0.0.1:8080/mcp/NAME")}
 	}
 	if o.file != "" || o.as != "" {
 		return nil, "", usageError{errors.New("--url replaces the upstreams and the principal: remove -c and --as")}
@@ -121,28 +132,46 @@ func keepUpstreamsOf(cfg *config.Config, public string) {
 	})
 }
 
+// keepUpstreams keeps the upstreams that a view needs: of public if that is the name of an item and the view is
+// that of everything, else those of the profile.
+func keepUpstreams(cfg *config.Config, who *call.Principal, public string) {
+	switch {
+	case len(cfg.Profiles) > 0:
+		cfg.Upstreams = gateway.UpstreamsOf(cfg, who.Profile)
+	case public != "":
+		keepUpstreamsOf(cfg, public)
+	}
+}
+
 // principal is the principal of the view. A command that can read the configuration needs no
 // credentials: the flag describes the principal that they would yield. What does not fit the configuration is a
 // warning.
 func (o *visitOptions) principal(cmd *cobra.Command, cfg *config.Config) (*call.Principal, error) {
 	who, remarks, err := o.assumed(cfg)
-	errs := cmd.ErrOrStderr()
 	for _, remark := range remarks {
-		fmt.Fprintf(errs, "%s: %s\n", console.StyleOf(errs, lookupEnv).Warn("warning"), remark)
+		warn(cmd, remark)
 	}
 	return who, err
+}
+
+// warn writes a warning, unless it is empty.
+func warn(cmd *cobra.Command, text string) {
+	if text != "" {
+		errs := cmd.ErrOrStderr()
+		folded(errs, "%s: %s\n", console.StyleOf(errs, lookupEnv).Warn("warning"), text)
+	}
 }
 
 // assumed is principal without the warnings, which it returns.
 func (o *visitOptions) assumed(cfg *config.Config) (who *call.Principal, remarks []string, err error) {
 	if o.as == "" {
-		return call.Anonymous, nil, nil
+		return call.Anonymous.In(endpoint.IDOf(o.profile)), nil, nil
 	}
 	p, err := parsePrincipal(o.as)
 	if err != nil {
 		return nil, nil, err
 	}
-	return gateway.AssumedPrincipal(cfg, p, "")
+	return gateway.AssumedPrincipal(cfg, p, o.profile)
 }
 
 // warnWithoutCredentials warns that the view is that of a client without credentials, although the gateway demands them.

@@ -108,15 +108,17 @@ func InProfile(cfg *config.Config, p *call.Principal, pinned []string, profile s
 	switch id := endpoint.IDOf(profile); {
 	case profile != "" && (!ok || chosen != id):
 		if pinned == nil || slices.Contains(pinned, profile) {
-			return p.In(id), fmt.Sprintf("%s gets the profile %s at %s, by its groups", p.Subject, endpoint.NameOf(chosen), path)
+			return p.In(id), fmt.Sprintf("at %s %s gets the profile %s, by its groups", path, p.Subject, endpoint.NameOf(chosen))
 		}
-		return p.In(id), fmt.Sprintf("%s is pinned to the profiles %s and does not get %s: it answers as if it did not exist", p.Subject, strings.Join(pinned, ", "), profile)
+		return p.In(id), fmt.Sprintf("%s is pinned to %s: for it there is no profile %s", p.Subject, strings.Join(pinned, ", "), profile)
 	case profile != "":
 		return p.In(id), ""
 	case !ok:
-		return p, fmt.Sprintf("%s is pinned to the profiles %s, and none of them exists: it gets nothing", p.Subject, strings.Join(pinned, ", "))
+		return p, fmt.Sprintf("%s is pinned to %s, and there is no such profile: it gets nothing", p.Subject, strings.Join(pinned, ", "))
+	case chosen != "" && pinned != nil:
+		return p.In(chosen), fmt.Sprintf("this is the profile %s, to which %s is pinned", chosen, p.Subject)
 	case chosen != "":
-		return p.In(chosen), fmt.Sprintf("%s gets the profile %s at %s; name another one with --profile", p.Subject, chosen, path)
+		return p.In(chosen), fmt.Sprintf("this is the profile %s, which %s gets at %s by its groups; --profile names another one", chosen, p.Subject, path)
 	}
 	return p, ""
 }

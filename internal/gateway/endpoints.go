@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"slices"
 
 	"mcpgateway/internal/auth"
 	"mcpgateway/internal/call"
@@ -76,4 +77,24 @@ func (g *Gateway) noEndpoint(sender *auth.Sender, reason string) error {
 	return &frontend.NoEndpoint{
 		Principal: sender.Principal().Subject, Reason: reason, Answer: limitBodyTime(http.HandlerFunc(g.notFound)).ServeHTTP,
 	}
+}
+
+// UpstreamsOf returns the upstreams of a configuration that the table of a profile needs, "" for
+// the default one: its own, and those without a prefix, since their items may have any name and
+// clash with others.
+func UpstreamsOf(cfg *config.Config, id string) []config.Upstream {
+	gen := &generation{}
+	if err := gen.addProfiles(cfg); err != nil {
+		return cfg.Upstreams // loading the configuration reports the error
+	}
+	in := gen.defaultProfile
+	if p := gen.profile(id); p != nil {
+		in = p.profile
+	}
+	if in == nil {
+		return cfg.Upstreams
+	}
+	return slices.DeleteFunc(slices.Clone(cfg.Upstreams), func(u config.Upstream) bool {
+		return !in.HasUpstream(u.Name) && u.EffectivePrefix() != ""
+	})
 }

@@ -79,9 +79,13 @@ func (p *InProcess) Pin(name string, dryRun bool) (pins.Change, error) {
 	return accepted.Accept(name, s.Catalog.Tools, dryRun)
 }
 
-// RememberedTable returns the table of what the upstreams offered in an earlier run, as
-// far as the state folder has it. It connects to nothing.
-func (g *Gateway) RememberedTable() *catalog.Table {
+// RememberedTable returns the table of what the upstreams offered in an earlier run in a
+// profile, "" for the default one, as far as the state folder has it. It connects to nothing.
+func (g *Gateway) RememberedTable(id string) *catalog.Table {
 	gen := g.generation.Load()
-	return g.buildTable(gen, gen.policy, snapshotsOf(gen.connections()), func(*connection) bool { return true })
+	table := g.buildTable(gen, gen.policy, snapshotsOf(gen.connections()), func(*connection) bool { return true })
+	if in := (inspected{g}).Profile(id); in != nil {
+		table = table.ForProfile(in)
+	}
+	return table
 }

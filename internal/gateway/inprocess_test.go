@@ -73,7 +73,7 @@ func TestInProcess(t *testing.T) {
 			t.Errorf("upstreams %s", got)
 		}
 		listed := map[string]string{}
-		for _, e := range p.Table().View(call.Anonymous, nil).Entries(call.Tool) {
+		for _, e := range p.Table("").View(call.Anonymous, nil).Entries(call.Tool) {
 			listed[e.Public] = e.Upstream()
 		}
 		if listed["clock__now"] != "clock" {
@@ -150,13 +150,13 @@ func TestRememberedTableNeedsNoConnection(t *testing.T) {
 	state, yaml := t.TempDir(), `upstreams: {self: {command: /no/such/program}}`
 	g := inProcess(t, yaml, state, nil)
 	defer g.Close()
-	if n := len(g.RememberedTable().View(call.Anonymous, nil).Entries(call.Tool)); n != 0 {
+	if n := len(g.RememberedTable("").View(call.Anonymous, nil).Entries(call.Tool)); n != 0 {
 		t.Errorf("%d tools without a client", n)
 	}
 	g.state.RememberCatalog(g.generation.Load().entries[0].conn.key, &statedir.Catalog{Revision: wire.Rev20251125, Tools: statedir.FromRaw([]wire.Raw{wire.Raw(`{"name":"a","inputSchema":{"type":"object"}}`)})})
 	later := inProcess(t, yaml, state, nil) // remembered catalogs are read once
 	defer later.Close()
-	if got := later.RememberedTable().View(call.Anonymous, nil).Entries(call.Tool); len(got) != 1 || got[0].Public != "self__a" {
+	if got := later.RememberedTable("").View(call.Anonymous, nil).Entries(call.Tool); len(got) != 1 || got[0].Public != "self__a" {
 		t.Errorf("remembered %v", got)
 	}
 }

@@ -6,8 +6,10 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
@@ -31,10 +33,41 @@ func (i inspected) ListedTools(name string) []wire.Raw {
 // Policy implements inspect.Gateway.
 func (i inspected) Policy() *policy.Policy { return i.g.generation.Load().policy }
 
-// TableUnder implements inspect.Gateway.
-func (i inspected) TableUnder(p *policy.Policy) *catalog.Table {
+// Profile implements inspect.Gateway.
+func (i inspected) Profile(id string) *profile.Profile {
 	gen := i.g.generation.Load()
-	return i.g.buildTable(gen, p, snapshotsOf(gen.connections()), func(*connection) bool { return false })
+	if p := gen.profile(id); p != nil {
+		return p.profile
+	} else if id == "" {
+		return gen.defaultProfile
+	}
+	return nil
+}
+
+// Profiles implements inspect.Gateway.
+func (i inspected) Profiles() (all []inspect.Profile) {
+	routes := i.g.router.Routes()
+	for _, name := range i.g.generation.Load().endpoints.Names() {
+		p, table := inspect.Profile{Name: name}, routes.Table
+		if id := endpoint.IDOf(name); id != "" {
+			table = routes.Profiles[id]
+		}
+		if table != nil { // else a reload has added it just now
+			p.Items = table.Counts()
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// TableUnder implements inspect.Gateway.
+func (i inspected) TableUnder(p *policy.Policy, in *profile.Profile) *catalog.Table {
+	gen := i.g.generation.Load()
+	table := i.g.buildTable(gen, p, snapshotsOf(gen.connections()), func(*connection) bool { return false })
+	if in != nil {
+		table = table.ForProfile(in)
+	}
+	return table
 }
 
 // Handle implements inspect.Gateway.

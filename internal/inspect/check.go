@@ -7,6 +7,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/upstream/connector"
 )
 
@@ -16,6 +17,7 @@ type Report struct {
 	File      string           `json:"file"` // the configuration file, "" for the demo
 	OK        bool             `json:"ok"`   // whether no finding is an error
 	Upstreams []UpstreamReport `json:"upstreams"`
+	Profiles  []ProfileReport  `json:"profiles,omitempty"`
 	Probes    []ProbeReport    `json:"probes,omitempty"`
 	Findings  []Finding        `json:"findings"`
 }
@@ -33,6 +35,13 @@ type UpstreamReport struct {
 	Faults   int             `json:"faults"`          // violations of the specification
 	Seconds  float64         `json:"seconds"`         // the duration of the first attempt to connect
 	URLs     []URLReport     `json:"urls,omitempty"`  // if it has several
+}
+
+// ProfileReport is what a profile has, whomever policy shows it.
+type ProfileReport struct {
+	Name  string         `json:"name"`
+	Path  string         `json:"path"`  // of its endpoint
+	Items map[string]int `json:"items"` // how many it has, by kind in the plural
 }
 
 // URLReport is how one of several URLs of an upstream is.
@@ -69,11 +78,12 @@ const (
 type Finding struct {
 	Severity string `json:"severity"`
 	// The values of What are configuration, unset (a variable that an upstream needs), idle (a
-	// glob matches nothing), unreachable, degraded, the problem of an item (quarantined, clash,
-	// …), and the outcome of a probe (error, lost, timeout, refused).
+	// glob matches nothing), unreachable, degraded, empty (a profile has nothing), the problem of an item
+	// (quarantined, clash, …), and the outcome of a probe (error, lost, timeout, refused).
 	What     string `json:"what"`
 	Message  string `json:"message"`
 	Upstream string `json:"upstream,omitempty"`
+	Profile  string `json:"profile,omitempty"` // if the finding is about one
 	Kind     string `json:"kind,omitempty"`    // of the item: tool, prompt, resource or template
 	Item     string `json:"item,omitempty"`    // its native name or URI
 	Public   string `json:"public,omitempty"`  // its public name or URI if it is published
@@ -89,6 +99,8 @@ type Finding struct {
 // CheckOptions select what is checked.
 type CheckOptions struct {
 	Upstreams []string // names; none selects all
+	// Profiles are the names of the profiles that are checked.
+	Profiles []string
 	// Unchanged are upstreams whose items clients get as they are (conformance: off).
 	// Their violations are reported, but nothing of them is hidden.
 	Unchanged map[string]bool
@@ -112,12 +124,15 @@ func (i *Inspector) Check(ctx context.Context, o CheckOptions) *Report {
 			r.addUpstream(u, o.Late)
 		}
 	}
-	for _, f := range i.Table().Findings() {
+	for _, f := range i.Everything().Findings() {
 		if o.selects(f.Upstream) {
 			r.addItem(f, o.Unchanged[f.Upstream])
 		}
 	}
 	i.addGlobs(r, o.UnmatchedGlobs)
+	for _, name := range o.Profiles {
+		i.addProfile(r, name)
+	}
 	for _, name := range o.Probe {
 		u := r.upstream(name)
 		if u == nil || u.Revision == "" || slices.ContainsFunc(r.Probes, func(p ProbeReport) bool { return p.Upstream == name }) {
@@ -213,6 +228,30 @@ func (i *Inspector) addGlobs(r *Report, globs []catalog.UnusedGlob) {
 			Severity: SeverityWarning, What: "idle", Message: glob.Reason(), Upstream: glob.Upstream, File: glob.File, Line: glob.Line, Path: glob.Path(),
 		})
 	}
+}
+
+// addProfile adds a profile, and the problems that its items have in it alone.
+func (i *Inspector) addProfile(r *Report, name string) {
+	id := endpoint.IDOf(name)
+	report := ProfileReport{Name: name, Path: endpoint.PathOf(id), Items: make(map[string]int)}
+	table, known, total := i.Table(id), i.Everything().Findings(), 0
+	for kind, n := range table.Counts() {
+		report.Items[call.Kind(kind).Plural()] = n
+		total += n
+	}
+	for _, f := range table.Findings() {
+		if !slices.Contains(known, f) {
+			r.addItem(f, false)
+			r.Findings[len(r.Findings)-1].Profile = name
+		}
+	}
+	down := slices.ContainsFunc(i.Upstreams(), func(u Upstream) bool { return u.Revision == "" })
+	if total == 0 && !down { // an upstream that is down may have its items
+		r.Findings = append(r.Findings, Finding{
+			Severity: SeverityWarning, What: "empty", Profile: name, Path: "profiles." + name, Message: "the profile selects nothing that an upstream lists",
+		})
+	}
+	r.Profiles = append(r.Profiles, report)
 }
 
 func (r *Report) addProbe(p *ProbeResult) {

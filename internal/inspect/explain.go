@@ -3,10 +3,12 @@ package inspect
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
@@ -32,24 +34,33 @@ type Explanation struct {
 	Unlisted bool
 }
 
-// Explain explains how policy decides a call. It returns false if no upstream has the item,
-// regardless of the caller. Upstreams of which nothing is known have no items.
+// Explain explains how policy decides a call in the profile of the principal. It returns false if
+// no upstream has the item, regardless of the caller and the profile. Upstreams of which nothing
+// is known have no items.
 func (i *Inspector) Explain(q Question) (Explanation, bool) {
-	t, ok := i.everything().Resolve(q.Kind, q.Public)
+	in := i.gateway.Profile(q.Principal.Profile)
+	t, ok := i.allowed(nil).Resolve(q.Kind, q.Public)
+	if !ok && in != nil { // the profile may have another name for it
+		t, ok = i.allowed(in).Resolve(q.Kind, q.Public)
+	}
 	if !ok {
 		return Explanation{}, false
 	}
-	inForce := i.gateway.Policy()
+	inForce := i.policyIn(in)
 	item := t.PolicyItem()
 	request := q.request(t.Kind)
 	caller := policy.Caller{Principal: q.Principal, Revision: q.Revision}
 	out := Explanation{Explanation: inForce.Explain(caller, item, request), Upstream: item.Upstream, Native: item.Native, Down: i.down(item.Upstream)}
 	out.Unlisted = out.Down != "" && t.Entry == nil
+	if out.excludedFrom(in) {
+		return out, true
+	}
+	out.addSelection(in)
 
 	// The view decides calls. It also knows of which listed resource a URI is the
 	// canonical spelling.
-	view := i.gateway.TableUnder(inForce).View(q.Principal, &call.Client{Revision: q.Revision})
-	target, ok := view.Resolve(q.Kind, q.Public)
+	view := i.gateway.TableUnder(i.gateway.Policy(), in).View(q.Principal, &call.Client{Revision: q.Revision})
+	target, ok := view.Resolve(q.Kind, i.shownAs(in, t))
 	d := view.RefusalOf(t.Kind, t.Public, target)
 	switch {
 	case ok:
@@ -68,15 +79,62 @@ func (i *Inspector) Explain(q Question) (Explanation, bool) {
 	return out, true
 }
 
-// Similar returns the names of items of the kind of q to which its name is near, the nearest
-// first, regardless of the caller.
-func (i *Inspector) Similar(q Question) []string {
-	return i.everything().SimilarNames(q.Kind, q.Public)
+// excludedFrom reports whether the upstream of the item is no part of a profile, and says so.
+func (e *Explanation) excludedFrom(in *profile.Profile) bool {
+	if in == nil || in.HasUpstream(e.Upstream) {
+		return false
+	}
+	e.Decision = policy.Decision{Effect: policy.Deny, Rule: policy.RuleProfileAllow}
+	e.Steps = append([]policy.Step{{
+		Rule: policy.RuleProfileAllow, Effect: policy.Deny, Matches: true,
+		Reason: fmt.Sprintf("neither upstreams nor tags of the profile %s select anything of %s", in.Name(), e.Upstream),
+	}}, e.Steps...)
+	return true
 }
 
-// everything returns what a caller sees to whom everything is allowed.
-func (i *Inspector) everything() *catalog.View {
-	return i.gateway.TableUnder(policy.MustNew(policy.Options{Default: policy.Allow})).View(call.Anonymous, nil)
+// addSelection adds the step in which a profile leaves an item out, if it does.
+func (e *Explanation) addSelection(in *profile.Profile) {
+	reason := map[string]string{
+		policy.RuleProfileDeny:  "a deny glob of the profile covers the ordinary name",
+		policy.RuleProfileAllow: "neither allow globs nor tags of the profile cover the item",
+	}[e.Decision.Rule]
+	if in != nil && reason != "" && !slices.ContainsFunc(e.Steps, func(s policy.Step) bool { return s.Rule == e.Decision.Rule }) {
+		e.Steps = append([]policy.Step{{Rule: e.Decision.Rule, Effect: policy.Deny, Matches: true, Reason: reason}}, e.Steps...)
+	}
+}
+
+// shownAs returns the name of an item in a profile.
+func (i *Inspector) shownAs(in *profile.Profile, t catalog.Target) string {
+	if in != nil && t.Entry != nil {
+		for _, e := range i.allowed(in).Entries(t.Kind) {
+			if e.Native == t.Entry.Native && e.Upstream() == t.Entry.Upstream() {
+				return e.Public
+			}
+		}
+	}
+	return t.Public
+}
+
+// Similar returns the names of items of the kind of q to which its name is near, the nearest
+// first, regardless of the caller and the profile.
+func (i *Inspector) Similar(q Question) []string {
+	return i.allowed(nil).SimilarNames(q.Kind, q.Public)
+}
+
+// allowed returns what a caller sees in a profile, nil for everything, to whom policy refuses
+// nothing.
+func (i *Inspector) allowed(in *profile.Profile) *catalog.View {
+	return i.gateway.TableUnder(allowAll(), in).View(call.Anonymous, nil)
+}
+
+func allowAll() *policy.Policy { return policy.MustNew(policy.Options{Default: policy.Allow}) }
+
+// policyIn returns the policy of a profile.
+func (i *Inspector) policyIn(in *profile.Profile) *policy.Policy {
+	if in == nil {
+		return i.gateway.Policy()
+	}
+	return in.Policy(i.gateway.Policy())
 }
 
 // down says why an upstream cannot be called now, "" if it can.
@@ -94,7 +152,8 @@ func (i *Inspector) down(upstream string) string {
 // if there is no such upstream. Rules that read the description of the item decide as if it
 // had none.
 func (i *Inspector) ExplainUnlisted(q Question) (Explanation, bool) {
-	all := i.everything()
+	in := i.gateway.Profile(q.Principal.Profile)
+	all := i.allowed(nil)
 	for _, u := range all.UnavailableFor(q.Kind, q.Public) {
 		t, ok := all.ResolveUnavailable(q.Kind, q.Public, u.Upstream)
 		if !ok {
@@ -104,8 +163,10 @@ func (i *Inspector) ExplainUnlisted(q Question) (Explanation, bool) {
 		if t.Kind == call.Resource {
 			item = t.PolicyItem()
 		}
-		why := i.gateway.Policy().Explain(policy.Caller{Principal: q.Principal, Revision: q.Revision}, item, q.request(t.Kind))
-		return Explanation{Explanation: why, Upstream: u.Upstream, Native: t.Native, Down: i.down(u.Upstream), Unlisted: true}, true
+		why := i.policyIn(in).Explain(policy.Caller{Principal: q.Principal, Revision: q.Revision}, item, q.request(t.Kind))
+		out := Explanation{Explanation: why, Upstream: u.Upstream, Native: t.Native, Down: i.down(u.Upstream), Unlisted: true}
+		out.excludedFrom(in)
+		return out, true
 	}
 	return Explanation{}, false
 }
@@ -129,7 +190,8 @@ type ExplanationReport struct {
 	Upstream  string   `json:"upstream"`
 	Native    string   `json:"native"`
 	Subject   string   `json:"subject"`
-	Effect    string   `json:"effect"` // allow, deny or confirm
+	Profile   string   `json:"profile,omitempty"` // absent for the default one
+	Effect    string   `json:"effect"`            // allow, deny or confirm
 	Rule      string   `json:"rule"`
 	File      string   `json:"file,omitempty"`
 	Line      int      `json:"line,omitempty"`
@@ -187,7 +249,7 @@ type StepReport struct {
 func (e *Explanation) Report(q *Question) *ExplanationReport {
 	d := &e.Decision
 	r := &ExplanationReport{
-		Kind: q.Kind.String(), Item: q.Public, Upstream: e.Upstream, Native: e.Native, Subject: q.Principal.Subject,
+		Kind: q.Kind.String(), Item: q.Public, Upstream: e.Upstream, Native: e.Native, Subject: q.Principal.Subject, Profile: q.Principal.Profile,
 		Effect: d.Effect.String(), Rule: d.Rule, File: d.File, Line: d.Line, Challenge: d.Scopes,
 	}
 	r.Down, r.Unlisted = e.Down, e.Unlisted

@@ -8,6 +8,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
@@ -19,11 +20,17 @@ type Gateway interface {
 	Upstreams() []Upstream
 	// ListedTools returns the tools that an upstream lists, as the upstream sent them.
 	ListedTools(upstream string) []wire.Raw
-	// Policy returns the policy that is in force.
+	// Policy returns the policy that is in force, without the narrowing by profiles.
 	Policy() *policy.Policy
+	// Profile returns the profile with this id, "" for the default one. It is nil if the
+	// profile selects everything, or does not exist.
+	Profile(id string) *profile.Profile
+	// Profiles returns how the profiles are now, the default one first, then in the order of
+	// the configuration.
+	Profiles() []Profile
 	// TableUnder returns the table of what the upstreams offer now, as it would be under
-	// a policy.
-	TableUnder(*policy.Policy) *catalog.Table
+	// a policy in a profile, nil for everything.
+	TableUnder(*policy.Policy, *profile.Profile) *catalog.Table
 	// Handle makes a call as if a client had sent it. The error is a *wire.Error or that
 	// of ctx.
 	Handle(ctx context.Context, c *call.Call) (call.Result, error)
@@ -46,6 +53,12 @@ type Upstream struct {
 	LastError *Trouble
 	// LastFailed is the last call that failed, nil if none has.
 	LastFailed *FailedCall
+}
+
+// Profile is how a profile is at one moment.
+type Profile struct {
+	Name  string
+	Items [call.Kinds]int // how many items of each kind it has
 }
 
 // UnsetVariable is a variable that the configuration of an upstream refers to and that is not set.
@@ -82,5 +95,10 @@ func New(g Gateway) *Inspector { return &Inspector{gateway: g} }
 // Upstreams returns how the upstreams are now, in the order of the configuration.
 func (i *Inspector) Upstreams() []Upstream { return i.gateway.Upstreams() }
 
-// Table returns the table of what the upstreams offer now.
-func (i *Inspector) Table() *catalog.Table { return i.gateway.TableUnder(i.gateway.Policy()) }
+// Table returns the table of what the upstreams offer now in a profile, "" for the default one.
+func (i *Inspector) Table(id string) *catalog.Table {
+	return i.gateway.TableUnder(i.gateway.Policy(), i.gateway.Profile(id))
+}
+
+// Everything returns the table of what the upstreams offer now, regardless of profiles.
+func (i *Inspector) Everything() *catalog.Table { return i.gateway.TableUnder(i.gateway.Policy(), nil) }

@@ -11,6 +11,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
@@ -29,7 +30,10 @@ func (g *fakeGateway) Policy() *policy.Policy {
 	return policy.MustNew(policy.Options{Default: policy.Allow})
 }
 
-func (g *fakeGateway) TableUnder(p *policy.Policy) *catalog.Table {
+func (g *fakeGateway) Profile(string) *profile.Profile { return nil }
+func (g *fakeGateway) Profiles() []Profile             { return []Profile{{Name: "default"}} }
+
+func (g *fakeGateway) TableUnder(p *policy.Policy, _ *profile.Profile) *catalog.Table {
 	space, err := namespace.New("files", "files", "__")
 	if err != nil {
 		g.t.Fatal(err)

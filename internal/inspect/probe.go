@@ -68,7 +68,7 @@ const maxProbeTimeouts = 5
 // belongs to one of them. Skipped items are in the result, with the reason. The order is
 // that of the lists: tools, prompts, resources. Probe stops when ctx ends.
 func (i *Inspector) Probe(ctx context.Context, name string, limits ProbeLimits) []*ProbeResult {
-	view := i.Table().View(call.Anonymous, probeClient)
+	view := i.Everything().View(call.Anonymous, probeClient)
 	readOnly := i.readOnlyTools(name)
 	var all []*ProbeResult
 	timeouts := 0

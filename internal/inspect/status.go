@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/wire"
 )
 
@@ -30,6 +32,7 @@ type Status struct {
 	Streams    int              `json:"streams"`  // open event streams
 	Calls      int              `json:"calls"`    // of all upstreams, also removed ones
 	Upstreams  []UpstreamStatus `json:"upstreams"`
+	Profiles   []ProfileStatus  `json:"profiles,omitempty"`    // if the configuration has any
 	Reload     *LastReload      `json:"reload,omitempty"`      // absent before the first reload
 	Change     *LastReload      `json:"last_change,omitempty"` // the last reload that changed something
 }
@@ -61,6 +64,13 @@ type FailedCall struct {
 	Item    string    `json:"item,omitempty"` // absent if the client may have written a part of its name
 	Request string    `json:"request"`        // the request id, as in the log and the audit
 	Reason  string    `json:"reason"`
+}
+
+// ProfileStatus is how one profile is.
+type ProfileStatus struct {
+	Name  string         `json:"name"`
+	URL   string         `json:"mcp_url,omitempty"` // for mode http
+	Items map[string]int `json:"items"`             // that it has, by kind in the plural
 }
 
 // LastReload is the last reload of the configuration.
@@ -120,7 +130,29 @@ func (i *Inspector) Status(p Process) (*Status, error) {
 	for _, u := range i.Upstreams() {
 		s.Upstreams = append(s.Upstreams, u.status(all.upstreams[u.Name]))
 	}
+	s.Profiles = i.profiles(p.URL)
 	return s, nil
+}
+
+// profiles returns how the profiles are, nil if the configuration has none. url is that of the
+// default one, "" without.
+func (i *Inspector) profiles(url string) (out []ProfileStatus) {
+	all := i.gateway.Profiles()
+	if len(all) < 2 && i.gateway.Profile("") == nil {
+		return nil
+	}
+	base, hasURL := strings.CutSuffix(url, endpoint.Path)
+	for _, p := range all {
+		s := ProfileStatus{Name: p.Name, Items: make(map[string]int)}
+		if hasURL {
+			s.URL = base + endpoint.PathOf(endpoint.IDOf(p.Name))
+		}
+		for kind, n := range p.Items {
+			s.Items[call.Kind(kind).Plural()] = n
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 func (u Upstream) status(t *traffic) UpstreamStatus {

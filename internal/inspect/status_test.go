@@ -7,16 +7,38 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/upstream/connector"
 )
 
 // upstreamsOnly is a gateway of which only the upstreams are asked.
 type upstreamsOnly struct {
 	Gateway
-	all []Upstream
+	all      []Upstream
+	profiles []Profile
 }
 
-func (u upstreamsOnly) Upstreams() []Upstream { return u.all }
+func (u upstreamsOnly) Upstreams() []Upstream           { return u.all }
+func (u upstreamsOnly) Profiles() []Profile             { return u.profiles }
+func (u upstreamsOnly) Profile(string) *profile.Profile { return nil }
+
+// The status has the profiles with their URLs, and none if there is only the default one.
+func TestStatusOfProfiles(t *testing.T) {
+	i := New(upstreamsOnly{profiles: []Profile{{Name: "default"}, {Name: "coding", Items: [call.Kinds]int{call.Tool: 2}}}})
+	for url, want := range map[string]string{"http://127.0.0.1:8080/mcp": "http://127.0.0.1:8080/mcp/coding", "": ""} {
+		s, err := i.Status(Process{URL: url, Metrics: prometheus.NewRegistry()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Profiles) != 2 || s.Profiles[0].URL != url || s.Profiles[1].URL != want || s.Profiles[1].Items["tools"] != 2 {
+			t.Errorf("%+v", s.Profiles)
+		}
+	}
+	s, err := New(upstreamsOnly{profiles: []Profile{{Name: "default"}}}).Status(Process{Metrics: prometheus.NewRegistry()})
+	if err != nil || s.Profiles != nil {
+		t.Errorf("%+v, %v", s.Profiles, err)
+	}
+}
 
 func TestStatus(t *testing.T) {
 	registry := prometheus.NewRegistry()

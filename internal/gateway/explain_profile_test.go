@@ -1,0 +1,120 @@
+package gateway
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// explain says what in a profile leaves an item out; list and check show what it has.
+func TestInspectionOfProfiles(t *testing.T) {
+	read, write, find := newScripted(t, "read"), newScripted(t, "write"), newScripted(t, "find")
+	g := inProcess(t, `
+upstreams:
+  a: `+read.entry("")+`
+  w: `+write.entry("")+`
+  b: `+find.entry("")+`
+profiles:
+  default: {upstreams: [a, w]}
+  narrow: {upstreams: [a, w], tools: {allow: ["*"], deny: ["*write"]}}
+  listed: {tools: [a__read]}
+  nothing: {tools: []}
+`, t.TempDir(), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	if err := g.RunInProcess(ctx, func(ctx context.Context, p *InProcess) error {
+		if err := p.WaitStarted(ctx); err != nil {
+			return err
+		}
+		for _, tt := range []struct{ profile, tool, rule, reason string }{
+			{"", "a__read", policy.RuleDefault, ""},
+			{"", "b__find", policy.RuleProfileAllow, "select anything of b"},
+			{"narrow", "a__read", policy.RuleDefault, ""},
+			{"narrow", "w__write", policy.RuleProfileDeny, "deny glob"},
+			{"narrow", "b__find", policy.RuleProfileAllow, "the profile narrow"},
+			{"listed", "a__read", policy.RuleDefault, ""},
+			{"listed", "b__find", policy.RuleProfileAllow, "allow globs"},
+		} {
+			e, ok := p.Explain(inspect.Question{Kind: call.Tool, Public: tt.tool, Principal: call.Anonymous.In(tt.profile), Revision: wire.LatestModern})
+			if !ok || e.Decision.Rule != tt.rule || e.Decision.Allowed() != (tt.reason == "") {
+				t.Errorf("%+v: %+v, %v", tt, e.Decision, ok)
+				continue
+			}
+			if tt.reason != "" && (e.Steps[0].Rule != tt.rule || !strings.Contains(e.Steps[0].Reason, tt.reason)) {
+				t.Errorf("%+v: steps %+v", tt, e.Steps)
+			}
+		}
+		for profile, want := range map[string]string{"": "a__read w__write", "narrow": "a__read", "listed": "a__read", "nothing": ""} {
+			var names []string
+			for _, e := range p.Table(profile).View(call.Anonymous.In(profile), nil).Entries(call.Tool) {
+				names = append(names, e.Public)
+			}
+			if got := strings.Join(names, " "); got != want {
+				t.Errorf("profile %q has %q", profile, got)
+			}
+		}
+		report := p.Check(ctx, inspect.CheckOptions{Profiles: []string{"default", "narrow", "nothing"}})
+		if len(report.Profiles) != 3 || report.Profiles[0].Items["tools"] != 2 || report.Profiles[1].Path != "/mcp/narrow" || report.Profiles[1].Items["tools"] != 1 {
+			t.Errorf("profiles %+v", report.Profiles)
+		}
+		empty := slices.IndexFunc(report.Findings, func(f inspect.Finding) bool { return f.What == "empty" })
+		if empty < 0 || report.Findings[empty].Profile != "nothing" || report.Findings[empty].Path != "profiles.nothing" {
+			t.Errorf("findings %+v", report.Findings)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// The principal of --as is in the profile that it would get.
+func TestAssumedProfile(t *testing.T) {
+	cfg, err := config.Parse("gateway.yaml", []byte(profilesYAML("")), os.LookupEnv, CheckConditions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ subject, profile, want, remark string }{
+		{"ann", "", "", ""},
+		{"ann", "coding", "coding", ""},
+		{"dev", "", "coding", "by its groups"},
+		{"dev", "default", "", "gets the profile coding"},
+		{"dev", "ops", "ops", ""},
+		{"ci", "", "ops", "pinned"},
+		{"ci", "coding", "coding", "for it there is no profile coding"},
+		{"ci", "default", "", "for it there is no profile default"},
+		{"old", "default", "", ""},
+	} {
+		p, remarks, err := AssumedPrincipal(cfg, &call.Principal{Subject: tt.subject}, tt.profile)
+		if err != nil || p.Profile != tt.want || (tt.remark == "") != (len(remarks) == 0) || !strings.Contains(strings.Join(remarks, " "), tt.remark) {
+			t.Errorf("%+v: %+v, %q, %v", tt, p, remarks, err)
+		}
+	}
+}
+
+// A view starts the upstreams of its profile, and those whose items may have any name.
+func TestUpstreamsOfProfile(t *testing.T) {
+	cfg, err := config.Parse("gateway.yaml", []byte(`
+upstreams: {a: {command: x, tags: [t]}, b: {command: x}, c: {command: x, prefix: ""}}
+profiles: {one: {upstreams: [b]}, tagged: {tags: [t]}, all: {}}
+`), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for profile, want := range map[string]string{"": "a b c", "one": "b c", "tagged": "a c", "all": "a b c"} {
+		var names []string
+		for _, u := range UpstreamsOf(cfg, profile) {
+			names = append(names, u.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("profile %q needs %q, want %q", profile, got, want)
+		}
+	}
+}
