@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"mcpgateway/internal/console"
+	"mcpgateway/internal/inspect"
 )
 
 // corpus is the folder of the configurations of package config.
@@ -45,5 +48,22 @@ func TestCheckBadCorpus(t *testing.T) {
 				t.Errorf("not as expected (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// On a narrow terminal the table has all headings, without the era, which the revision says.
+func TestCheckOnANarrowTerminal(t *testing.T) {
+	r := &inspect.Report{Upstreams: []inspect.UpstreamReport{{
+		Name: "files", State: "ready", Era: "legacy", Revision: "2025-11-25", Items: map[string]int{"tools": 16}, Seconds: 29.2,
+	}}}
+	for columns, heads := range map[int]string{80: "UPSTREAM STATE REVISION TOOLS PROMPTS RESOURCES TEMPLATES FAULTS TIME", 0: "UPSTREAM STATE ERA REVISION TOOLS PROMPTS RESOURCES TEMPLATES FAULTS TIME"} {
+		var out bytes.Buffer
+		if err := writeReport(r, &out, console.Style{}, columns); err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(out.String(), "\n")
+		if got := strings.Join(strings.Fields(first), " "); got != heads || columns > 0 && len(first) > columns {
+			t.Errorf("%d columns: %s", columns, first)
+		}
 	}
 }

@@ -76,6 +76,20 @@ func TestTableShrinks(t *testing.T) {
 	}
 }
 
+// Names are in the first column, and people copy them: other columns are cut before.
+func TestTableCutsNamesLast(t *testing.T) {
+	name, about := strings.Repeat("n", 55), strings.Repeat("a", 40)
+	for columns, want := range map[int]string{80: name + "  files  aaaaaaaaaaaaaaa…", 72: name + "  files  aaaaaaa…", 40: strings.Repeat("n", 24) + "…  files  aaaaa…"} {
+		var out bytes.Buffer
+		if err := Table(&out, Style{}, columns, []string{"A", "B", "C"}, [][]string{{name, "files", about}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, got, _ := strings.Cut(out.String(), "\n"); strings.TrimSpace(got) != want {
+			t.Errorf("%d columns: %s, want %s", columns, got, want)
+		}
+	}
+}
+
 // Numbers and names are worth more than the heading above them.
 func TestTableCutsHeadingsFirst(t *testing.T) {
 	var out bytes.Buffer

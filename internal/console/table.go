@@ -7,8 +7,8 @@ import (
 )
 
 // Table writes rows in columns as wide as their widest cell. If lines would be longer than columns, it cuts
-// cells: first the last column, then headings that are wider than their cells, then the widest columns. If columns
-// is 0, it cuts nothing. Cells have one line each and may be styled by a [Style]; a cut cell loses its style. An
+// cells: first the last column, then headings that are wider than their cells, then the widest columns, and the first
+// column, which has the names, after all others. If columns is 0, it cuts nothing. Cells have one line each and may be styled by a [Style]; a cut cell loses its style. An
 // empty head means no heading.
 func Table(w io.Writer, s Style, columns int, head []string, rows [][]string) error {
 	cells, widths := make([]int, len(head)), make([]int, len(head))
@@ -81,9 +81,12 @@ func shrink(widths, cells []int, columns int) {
 	for ; over > 0; over-- {
 		widest := last
 		for i, w := range widths {
-			if w > widths[widest] {
+			if i > 0 && w > widths[widest] {
 				widest = i
 			}
+		}
+		if widths[widest] <= minColumn {
+			widest = 0
 		}
 		if widths[widest] <= minColumn {
 			return
