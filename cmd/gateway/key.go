@@ -24,7 +24,12 @@ func newKey() *cobra.Command {
 			"entry for gateway.yaml, which contains only the digest of the key. Clients send\n" +
 			"the key as Authorization: Bearer KEY, or as X-API-Key: KEY.",
 		Example: "  gateway key\n  gateway key --id ada-laptop",
-		Args:    noArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return usageError{fmt.Errorf("key takes no argument; for the id of the key write --id %s", shellWord(args[0]))}
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case len(id) > maxKeyID || strings.ContainsFunc(id, unicode.IsControl):
