@@ -4,6 +4,7 @@
 //
 //   {
 //     "target": {"url": "http://…/mcp", "oauth": true}         streamable HTTP; with oauth (v2 client only) the user consents to everything
+//               "headers": {"X-API-Key": "…"}                  with url: sent with each request
 //             | {"sse": "http://…/sse"}                        HTTP+SSE (v1 client only)
 //             | {"command": ["node", "…"], "env": {…}},        stdio
 //     "mode":  "legacy" | "modern" | "auto",                   v2 client only

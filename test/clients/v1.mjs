@@ -16,7 +16,7 @@ const client = new Client({ name: 'v1-client', version: '1.0.0' }, { capabilitie
 const transport = open(plan.target);
 
 function open(target) {
-  if (target.url) return new StreamableHTTPClientTransport(new URL(target.url));
+  if (target.url) return new StreamableHTTPClientTransport(new URL(target.url), { requestInit: { headers: target.headers } });
   if (target.sse) return new SSEClientTransport(new URL(target.sse));
   const [command, ...args] = target.command;
   return new StdioClientTransport({ command, args, env: { ...process.env, ...target.env } });

@@ -21,7 +21,7 @@ let transport = open(plan.target);
 const authorized = (operation) => (provider ? withAuthorization(provider, operation, (params) => transport.finishAuth(params)) : operation());
 
 function open(target) {
-  if (target.url) return new StreamableHTTPClientTransport(new URL(target.url), { authProvider: provider });
+  if (target.url) return new StreamableHTTPClientTransport(new URL(target.url), { authProvider: provider, requestInit: { headers: target.headers } });
   const [command, ...args] = target.command;
   return new StdioClientTransport({ command, args, env: { ...process.env, ...target.env } });
 }

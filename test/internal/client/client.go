@@ -19,6 +19,7 @@ const (
 type Target struct {
 	URL     string            `json:"url,omitempty"`     // streamable HTTP
 	OAuth   bool              `json:"oauth,omitempty"`   // with URL: get a token from the server's authorization server (V2 and GoSDK)
+	Headers map[string]string `json:"headers,omitempty"` // with URL: sent with each request (V1, V2 and GoSDK)
 	SSE     string            `json:"sse,omitempty"`     // HTTP+SSE: the URL of the event stream
 	Command []string          `json:"command,omitempty"` // stdio
 	Env     map[string]string `json:"env,omitempty"`     // for Command
@@ -98,6 +99,9 @@ type Client interface {
 	// connect or does not finish. Errors of single steps are outcomes.
 	Run(t testing.TB, target Target, steps []Step) Transcript
 }
+
+// Auto returns the TypeScript SDK's second-generation client that speaks both eras and falls back.
+func Auto() Client { return node{name: "v2 auto", script: "clients/v2.mjs", mode: "auto"} }
 
 // All returns the clients for streamable HTTP, one for every mode with a fixed era.
 func All() []Client {

@@ -68,7 +68,7 @@ func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
 	if g.era == Legacy {
 		options.ProtocolVersion = legacyRevision
 	}
-	session, err := client.Connect(ctx, transport(t, target, &http.Client{Transport: connections}), options)
+	session, err := client.Connect(ctx, transport(t, target, &http.Client{Transport: withHeaders{connections, target.Headers}}), options)
 	if err != nil {
 		t.Fatalf("client %s: connect: %v", g.Name(), err)
 	}
@@ -126,6 +126,23 @@ func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
 		transcript.Steps = append(transcript.Steps, outcome)
 	}
 	return transcript
+}
+
+// withHeaders adds headers to each request.
+type withHeaders struct {
+	http.RoundTripper
+	headers map[string]string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
+	if len(w.headers) > 0 {
+		r = r.Clone(r.Context())
+		for name, value := range w.headers {
+			r.Header.Set(name, value)
+		}
+	}
+	return w.RoundTripper.RoundTrip(r)
 }
 
 func transport(t testing.TB, target Target, client *http.Client) mcp.Transport {
