@@ -154,6 +154,14 @@ func (a *attackTest) retry(who, upstream, arguments, state string) string {
 // connection then ends, and the call continues.
 func (a *attackTest) firstEvent(who, session string) string {
 	a.t.Helper()
+	id, _ := a.firstAsk(who, session, false)
+	return id
+}
+
+// firstAsk calls the tool "ask" and returns the ids of an event of its answer and, if question is
+// set, of the question in it. The connection then ends, and the call continues.
+func (a *attackTest) firstAsk(who, session string, question bool) (event, ask string) {
+	a.t.Helper()
 	ctx, cancel := context.WithCancel(a.t.Context())
 	defer cancel()
 	body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"legacy__ask","arguments":{}}}`
@@ -173,11 +181,16 @@ func (a *attackTest) firstEvent(who, session string) string {
 	defer resp.Body.Close()
 	for in := bufio.NewScanner(resp.Body); in.Scan(); {
 		if id, ok := strings.CutPrefix(in.Text(), "id: "); ok {
-			return id
+			if event = id; !question {
+				return event, ""
+			}
+		}
+		if data, ok := strings.CutPrefix(in.Text(), "data: "); ok && strings.Contains(data, wire.MethodElicit) {
+			return event, string(wire.ValueOf(wire.Raw(data)).Get("id").Raw())
 		}
 	}
 	a.t.Fatal("no event with an id")
-	return ""
+	return "", ""
 }
 
 // legacy sends a message of a legacy client.
@@ -421,5 +434,37 @@ func TestAttacksOnEventIDs(t *testing.T) {
 			}
 			a.refused(t, who, "session id refused", reason, id)
 		})
+	}
+}
+
+// What a client sends about a call in another session of the same principal, in another
+// profile, or as another principal, does not reach the call: no cancellation and no answer.
+func TestAttacksOnRunningCalls(t *testing.T) {
+	a := startAttack(t, "")
+	session := a.session("ann")
+	event, ask := a.firstAsk("ann", session, true)
+	answer := func(action string) string {
+		return `{"jsonrpc":"2.0","id":` + ask + `,"result":{"action":"` + action + `"}}`
+	}
+	const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`
+	for _, who := range []string{"ann", "ann@coding", "bob"} {
+		elsewhere := a.session(who)
+		for _, body := range []string{cancel, answer("decline")} {
+			if status, _, text := a.legacy(who, elsewhere, body); status != http.StatusAccepted {
+				t.Errorf("%s in a session of their own: %d %s", who, status, text)
+			}
+			if who == "ann" {
+				continue
+			}
+			if status, _, text := a.legacy(who, session, body); status != http.StatusNotFound {
+				t.Errorf("%s in ann's session: %d %s", who, status, text)
+			}
+		}
+	}
+	if status, _, text := a.legacy("ann", session, answer("accept")); status != http.StatusAccepted {
+		t.Fatalf("the answer: %d %s", status, text)
+	}
+	if _, _, text := a.do(http.MethodGet, "ann", "", "Mcp-Session-Id", session, "Last-Event-ID", event); !strings.Contains(text, `"text":"accept"`) {
+		t.Errorf("the call ends with %s", text)
 	}
 }

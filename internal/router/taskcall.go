@@ -113,7 +113,7 @@ func (f *forwarding) announce(res call.Result, task bridge.Task) (call.Result, e
 	if id == "" {
 		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream began a task whose id is empty or too long")
 	}
-	f.router.tasks.add(knownTask{ref: ref, id: id, principalKey: f.call.Principal.Key(), client: f.call.Client, principal: f.call.Principal,
+	f.router.tasks.add(knownTask{ref: ref, id: id, client: f.call.Client, principal: f.call.Principal,
 		token: slices.Clone(wire.ValueOf(f.call.Params).Get("_meta", wire.MetaProgressToken).Raw())})
 	res.Raw = f.space().TaskIDs(res.Raw, f.router.taskIDs(ref.Upstream, f.session(), f.call.Principal))
 	return res, nil
@@ -123,7 +123,7 @@ func (f *forwarding) announce(res call.Result, task bridge.Task) (call.Result, e
 // principal.
 func (r *Router) taskIDs(upstream, session string, who *call.Principal) namespace.TaskIDs {
 	return func(native string) string {
-		if t, ok := r.tasks.find(taskKey{upstream, session, native}); ok && t.principalKey == who.Key() {
+		if t, ok := r.tasks.find(taskKey{upstream, session, native}); ok && t.principal.Same(who) {
 			return t.id
 		}
 		return ""

@@ -71,7 +71,7 @@ func TestTaskIsWaitedFor(t *testing.T) {
 				if u.sent[0] != tc.sent {
 					t.Errorf("the upstream got %s, want %s", u.sent[0], tc.sent)
 				}
-				if own := r.tasks.ofPrincipal((&call.Principal{Subject: "ann", AuthMethod: "jwt"}).Key(), 0); len(own) > 0 {
+				if own := r.tasks.ofPrincipal(&call.Principal{Subject: "ann", AuthMethod: "jwt"}, 0); len(own) > 0 {
 					t.Errorf("the gateway registered the tasks %v", own)
 				}
 			})

@@ -9,8 +9,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// maxTasks bounds the registered tasks, maxOwnTasks those of one principal. The oldest are
-// removed first. A client can still ask for a removed task by its id, but the task is in no
+// maxTasks bounds the registered tasks, maxOwnTasks those of one principal in all profiles. The
+// oldest are removed first. A client can still ask for a removed task by its id, but the task is in no
 // list, and no client is notified of its changes.
 const (
 	maxTasks    = 16384
@@ -19,13 +19,12 @@ const (
 
 // knownTask is a task that was announced to a client.
 type knownTask struct {
-	client       *call.Client
-	principal    *call.Principal
-	token        wire.Raw // the progress token of the client, nil for none
-	ref          bridge.TaskRef
-	id           string // the public id
-	principalKey string // of the principal
-	seq          int64  // of the task, in the order of announcement
+	client    *call.Client
+	principal *call.Principal
+	token     wire.Raw // the progress token of the client, nil for none
+	ref       bridge.TaskRef
+	id        string // the public id
+	seq       int64  // of the task, in the order of announcement
 }
 
 type taskKey struct{ upstream, session, native string }
@@ -36,23 +35,23 @@ func keyOf(t bridge.TaskRef) taskKey { return taskKey{t.Upstream, t.Session, t.N
 // of an upstream name only its own id. The zero value is ready for use, by any number of
 // goroutines.
 type taskRegistry struct {
-	mu          sync.Mutex
-	last        int64
-	tasks       map[taskKey]*knownTask
-	order       []taskKey // the oldest first
-	byPrincipal map[string][]taskKey
+	mu         sync.Mutex
+	last       int64
+	tasks      map[taskKey]*knownTask
+	order      []taskKey            // the oldest first
+	byIdentity map[string][]taskKey // in all profiles of a principal, the oldest first
 }
 
 // add registers a task.
 func (b *taskRegistry) add(t knownTask) {
-	key := keyOf(t.ref)
+	key, identity := keyOf(t.ref), t.principal.Identity()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.tasks == nil {
-		b.tasks, b.byPrincipal = make(map[taskKey]*knownTask), make(map[string][]taskKey)
+		b.tasks, b.byIdentity = make(map[taskKey]*knownTask), make(map[string][]taskKey)
 	}
 	b.remove(key)
-	if own := b.byPrincipal[t.principalKey]; len(own) >= maxOwnTasks {
+	if own := b.byIdentity[identity]; len(own) >= maxOwnTasks {
 		b.remove(own[0])
 	}
 	if len(b.order) >= maxTasks {
@@ -62,7 +61,7 @@ func (b *taskRegistry) add(t knownTask) {
 	t.seq = b.last
 	b.tasks[key] = &t
 	b.order = append(b.order, key)
-	b.byPrincipal[t.principalKey] = append(b.byPrincipal[t.principalKey], key)
+	b.byIdentity[identity] = append(b.byIdentity[identity], key)
 }
 
 // remove removes a task. The caller holds mu.
@@ -73,8 +72,9 @@ func (b *taskRegistry) remove(key taskKey) {
 	}
 	delete(b.tasks, key)
 	b.order = without(b.order, key)
-	if b.byPrincipal[t.principalKey] = without(b.byPrincipal[t.principalKey], key); len(b.byPrincipal[t.principalKey]) == 0 {
-		delete(b.byPrincipal, t.principalKey)
+	identity := t.principal.Identity()
+	if b.byIdentity[identity] = without(b.byIdentity[identity], key); len(b.byIdentity[identity]) == 0 {
+		delete(b.byIdentity, identity)
 	}
 }
 
@@ -102,14 +102,14 @@ func (b *taskRegistry) find(key taskKey) (knownTask, bool) {
 	return *t, true
 }
 
-// ofPrincipal returns the tasks of a principal that were announced after the task with the
-// number after, the oldest first.
-func (b *taskRegistry) ofPrincipal(who string, after int64) []knownTask {
+// ofPrincipal returns the tasks of a principal, in its profile, that were announced after the
+// task with the number after, the oldest first.
+func (b *taskRegistry) ofPrincipal(who *call.Principal, after int64) []knownTask {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var out []knownTask
-	for _, key := range b.byPrincipal[who] {
-		if t := b.tasks[key]; t.seq > after {
+	for _, of := range b.byIdentity[who.Identity()] {
+		if t := b.tasks[of]; t.seq > after && t.principal.Same(who) {
 			out = append(out, *t)
 		}
 	}

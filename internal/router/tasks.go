@@ -135,7 +135,7 @@ func (r *Router) taskList(ctx context.Context, c *call.Call, routes *Routes) (ca
 			return call.Result{}, wire.Errorf(wire.CodeInvalidParams, "invalid params: cursor must be the nextCursor of the page before")
 		}
 	}
-	own := r.tasks.ofPrincipal(c.Principal.Key(), after)
+	own := r.tasks.ofPrincipal(c.Principal, after)
 	page := own[:min(taskPage, len(own))]
 	out := []byte(`{"tasks":[`)
 	first := true

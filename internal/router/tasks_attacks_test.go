@@ -102,25 +102,32 @@ func TestEarlyNotificationsAreBounded(t *testing.T) {
 	}
 }
 
-// The registry is bounded, and drops the oldest task.
+// The registry is bounded, and drops the oldest task. A principal has one bound for all
+// profiles, and sees the tasks of its own profile.
 func TestTaskRegistryIsBounded(t *testing.T) {
 	var b taskRegistry
-	add := func(who string, n int) {
-		b.add(knownTask{ref: bridge.TaskRef{Upstream: "files", Native: fmt.Sprint(who, n)}, id: fmt.Sprint(n), principalKey: who})
+	ann := &call.Principal{Subject: "ann"}
+	add := func(who *call.Principal, n int) {
+		b.add(knownTask{ref: bridge.TaskRef{Upstream: "files", Native: fmt.Sprint(who.Subject, n)}, id: fmt.Sprint(n), principal: who})
 	}
 	for n := range maxOwnTasks + 1 {
-		add("ann", n)
+		add(ann.In([]string{"", "coding"}[n%2]), n)
 	}
-	if own := b.ofPrincipal("ann", 0); len(own) != maxOwnTasks || own[0].id != "1" {
-		t.Errorf("ann has %d tasks from %q on", len(own), own[0].id)
+	for profile, first := range map[string]string{"": "2", "coding": "1"} {
+		if own := b.ofPrincipal(ann.In(profile), 0); len(own) != maxOwnTasks/2 || own[0].id != first {
+			t.Errorf("in profile %q ann has %d tasks from %q on", profile, len(own), own[0].id)
+		}
+	}
+	if len(b.tasks) != maxOwnTasks {
+		t.Errorf("ann has %d tasks in all profiles", len(b.tasks))
 	}
 	for n := range maxTasks {
-		add(fmt.Sprint("p", n), 0)
+		add(&call.Principal{Subject: fmt.Sprint("p", n)}, 0)
 	}
-	if own := b.ofPrincipal("ann", 0); len(own) != 0 || len(b.order) != maxTasks || len(b.tasks) != maxTasks || len(b.byPrincipal) != maxTasks {
-		t.Errorf("%d of ann's; %d, %d, %d in all", len(own), len(b.order), len(b.tasks), len(b.byPrincipal))
+	if own := b.ofPrincipal(ann, 0); len(own) != 0 || len(b.order) != maxTasks || len(b.tasks) != maxTasks || len(b.byIdentity) != maxTasks {
+		t.Errorf("%d of ann's; %d, %d, %d in all", len(own), len(b.order), len(b.tasks), len(b.byIdentity))
 	}
-	add("p7", 0) // again
+	add(&call.Principal{Subject: "p7"}, 0) // again
 	if _, ok := b.find(taskKey{upstream: "files", native: "p70"}); !ok || len(b.tasks) != maxTasks {
 		t.Errorf("a task that was added twice: %v, %d in total", ok, len(b.tasks))
 	}
