@@ -20,9 +20,13 @@ type ToolIndex struct {
 // Tool returns the tool of a document by its place in the index.
 func (x *ToolIndex) Tool(i int) *Entry { return x.tools[i] }
 
-// maxIndexed bounds how many documents the kept indexes of a table have together. The index
-// that was made last may exceed it.
-const maxIndexed = 200_000
+const (
+	// maxIndexed bounds how many documents the kept indexes of a table have together, at about 1 KB
+	// each. The index that was made last may exceed it.
+	maxIndexed = 100_000
+	// maxWarmed bounds how many documents are indexed before a search needs them, at about 4 µs each.
+	maxWarmed = 50_000
+)
 
 // toolIndexes keeps the indexes of a table's listings, and drops those that were not used for longest.
 type toolIndexes struct {
@@ -94,18 +98,28 @@ func (v *View) toolIndex(before *ToolIndex) *ToolIndex {
 	return x
 }
 
-// maxWarmed bounds how many indexes of a table are made before they are used.
-const maxWarmed = 64
-
-// Warm makes the indexes that were in use in the table before, for the same callers, so that their
-// next search does not wait.
+// Warm prepares searches. It makes the documents of tools that lists leave out, and the indexes
+// that were in use in the table before, for the same callers, so that their next search does not
+// wait. What has not changed costs little.
 func (t *Table) Warm(before *Table) {
+	for _, e := range t.entries[call.Tool] {
+		if e.unlisted {
+			t.opts.Docs.doc(e)
+		}
+	}
 	before.indexes.mu.Lock()
-	used := slices.Clone(before.indexes.kept[max(0, len(before.indexes.kept)-maxWarmed):])
+	used := slices.Clone(before.indexes.kept)
 	before.indexes.mu.Unlock()
-	for _, k := range used {
+	made := 0
+	for _, k := range slices.Backward(used) { // the last used one first
 		caller := k.of.rights.Caller()
-		t.View(caller.Principal, &call.Client{Revision: caller.Revision}).toolIndex(k.index)
+		x := t.View(caller.Principal, &call.Client{Revision: caller.Revision}).toolIndex(k.index)
+		if x.Index != k.index.Index {
+			made += weight(x)
+		}
+		if made > maxWarmed {
+			return
+		}
 	}
 }
 

@@ -115,6 +115,14 @@ func TestWarm(t *testing.T) {
 		t.Error("bob's index does not have the new tool and the same documents of the others")
 	}
 
+	// Documents of tools that lists leave out are made before the first search.
+	opts.Profile = profileOf(t, profile.Options{Search: true})
+	docs.Begin()
+	Build(opts, []Source{source(t, "open", "", tool("new"))}).Warm(after)
+	if len(docs.current) == 0 {
+		t.Error("no document is made before the first search")
+	}
+
 	docs.Begin()
 	docs.Begin()
 	if len(docs.current)+len(docs.before) != 0 {
@@ -158,10 +166,10 @@ func TestIndexesAreBounded(t *testing.T) {
 	for i := range 30 {
 		tbl.View(who(fmt.Sprintf("p%d", i)), nil).ToolIndex()
 	}
-	if n := len(tbl.indexes.kept); n != 19 || tbl.indexes.total > maxIndexed {
-		t.Errorf("%d indexes with %d documents are kept, want 19", n, tbl.indexes.total)
+	if n := len(tbl.indexes.kept); n != 9 || tbl.indexes.total > maxIndexed {
+		t.Errorf("%d indexes with %d documents are kept, want 9", n, tbl.indexes.total)
 	}
-	if x := tbl.View(who("p29"), nil).ToolIndex(); x != tbl.indexes.kept[18].index {
+	if x := tbl.View(who("p29"), nil).ToolIndex(); x != tbl.indexes.kept[8].index {
 		t.Error("the index that was used last is not kept")
 	}
 }
