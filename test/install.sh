@@ -1,6 +1,6 @@
 #!/bin/sh
-# Downloads everything that the tests need, because the tests themselves have no network: the Go modules of this module, deploy/test and
-# deploy/dist; into test/node_modules, the MCP clients, the servers and the conformance suite of the end-to-end tests, with their Node;
+# Downloads everything that the tests need, because the tests themselves have no network: the Go modules of this module, deploy/test,
+# deploy/dist and bench/tokens; into test/node_modules, the MCP clients, the servers and the conformance suite of the end-to-end tests, with their Node;
 # into test/hosts/node_modules, hosts; and nginx.
 # Versions and digests come from go.sum and package-lock.json. The script does nothing if everything is installed.
 set -eu
@@ -21,7 +21,7 @@ try() {
 }
 
 # All modules are needed: the tests of the image run "go mod download" like deploy/Dockerfile, but without a network.
-for module in .. ../deploy/test ../deploy/dist; do
+for module in .. ../deploy/test ../deploy/dist ../bench/tokens; do
 	try go -C $module mod download
 done
 

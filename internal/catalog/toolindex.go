@@ -103,7 +103,7 @@ func (v *View) toolIndex(before *ToolIndex) *ToolIndex {
 // wait. What has not changed costs little.
 func (t *Table) Warm(before *Table) {
 	for _, e := range t.entries[call.Tool] {
-		if e.unlisted {
+		if e.unlisted && t.opts.Docs != nil {
 			t.opts.Docs.doc(e)
 		}
 	}
