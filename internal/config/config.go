@@ -33,6 +33,7 @@ type Config struct {
 	Upstreams      []Upstream    `yaml:"-"` // in file order; document declares the key
 	Auth           Auth          `yaml:"auth" doc:"how clients authenticate"`
 	Profiles       []Profile     `yaml:"profiles" keyed:"true" reload:"true" doc:"named views of what the upstreams offer, each served at /mcp/<name>; default is /mcp"`
+	Scripts        Scripts       `yaml:"scripts" reload:"true" doc:"bounds on each run of a script, for profiles with scripts or tools_from"`
 	Policy         Policy        `yaml:"policy" reload:"true" doc:"what clients may use"`
 	Resources      Resources     `yaml:"resources" doc:"how resources are shown to clients"`
 	Bridge         Bridge        `yaml:"bridge" doc:"translation between clients and upstreams of different eras"`
@@ -69,6 +70,15 @@ type Admin struct {
 // Namespace says how public names are built.
 type Namespace struct {
 	Separator string `yaml:"separator" default:"__" format:"separator" doc:"separator between an upstream's prefix and a name"`
+}
+
+// Scripts bound each run of a script.
+type Scripts struct {
+	Steps    int           `yaml:"steps" default:"1000000" min:"1000" max:"1000000000" doc:"steps that a script may take; a loop takes about 5 for each turn and operation"`
+	Calls    int           `yaml:"calls" default:"100" min:"1" max:"10000" doc:"calls of tools that a script may make, searches included"`
+	Parallel int           `yaml:"parallel" default:"8" min:"1" max:"100" doc:"calls of a script at the same time"`
+	Time     time.Duration `yaml:"time" default:"2m" min:"100ms" max:"24h" doc:"how long a script may take, without the time in which a user is asked something; of that at most 10s are computing"`
+	Output   Size          `yaml:"output" default:"64KiB" min:"1KiB" max:"16MiB" doc:"bytes that a script may print, and bytes that it may return"`
 }
 
 // Resources says how resources are shown to clients.

@@ -39,7 +39,18 @@ type Profile struct {
 	MaxResult         Size              `yaml:"max_result" default:"0" doc:"how long the texts in a result of a tool may be; of a longer one clients get the beginning, an outline and a link by which they read on; 0 means no limit"`
 	StructuredContent StructuredContent `yaml:"structured_content" default:"whole" enum:"whole|cut" doc:"with max_result, whether structuredContent stays whole for a tool that shows clients an outputSchema, or is cut too; clients that validate refuse a result that lacks it"`
 	Images            Images            `yaml:"images" doc:"images in results of tools"`
+
+	Scripts   bool     `yaml:"scripts" default:"false" doc:"whether run_script runs scripts of models that call tools"`
+	ToolsFrom []string `yaml:"tools_from" doc:"Starlark files, each of which defines a tool that calls others"`
+	// ToolFiles are the files of ToolsFrom.
+	ToolFiles []ToolFile `yaml:"-"`
 }
+
+// ToolFile is a file that defines a tool.
+type ToolFile struct{ File, Source string }
+
+// maxToolFiles bounds the number of files in tools_from.
+const maxToolFiles = 100
 
 // CatalogMode says how a profile shows its tools.
 type CatalogMode string
@@ -91,7 +102,30 @@ func (p *Profile) check(m *mapping) {
 		}
 	}
 	p.checkResults(m)
+	p.readTools(m)
 	m.d.profiles = append(m.d.profiles, m)
+}
+
+// readTools reads the files of tools_from.
+func (p *Profile) readTools(m *mapping) {
+	for i, file := range p.ToolsFrom {
+		switch {
+		case file == "":
+			m.itemErrorf("tools_from", i, "must be the name of a file")
+			continue
+		case i >= maxToolFiles:
+			m.itemErrorf("tools_from", i, "there are more than %d files", maxToolFiles)
+			return
+		}
+		file = inFolder(m.d.dir, file)
+		p.ToolsFrom[i] = file
+		data, err := m.d.read(file)
+		if err != nil {
+			m.itemErrorf("tools_from", i, "cannot be read: %v", configfile.Reason(err))
+			continue
+		}
+		p.ToolFiles = append(p.ToolFiles, ToolFile{file, string(data)})
+	}
 }
 
 // checkProfiles makes the checks of profiles that need the whole file.

@@ -10,6 +10,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/demo"
 	"mcpgateway/internal/endpoint"
+	"mcpgateway/internal/metatool"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/pins"
 	"mcpgateway/internal/policy"
@@ -31,7 +32,9 @@ type generation struct {
 	results map[string]router.ResultRules
 	// defaultProfile is what the default profile selects, nil for everything.
 	defaultProfile *profile.Profile
-	endpoints      *endpoint.Set
+	// scripts are the limits of scripts, and the tools that files define in profiles.
+	scripts   metatool.Scripts
+	endpoints *endpoint.Set
 
 	// settled is closed by the control loop when no new connection is awaited:
 	// each has ended its first attempt or used up its time to start. It is closed as well

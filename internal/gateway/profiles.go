@@ -5,6 +5,7 @@ import (
 	"mcpgateway/internal/metatool"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/profile"
+	"mcpgateway/internal/script"
 )
 
 // addProfiles translates the profiles of a configuration.
@@ -13,8 +14,12 @@ func (gen *generation) addProfiles(cfg *config.Config) error {
 	for _, u := range cfg.Upstreams {
 		configured = append(configured, profile.Upstream{Name: u.Name, Tags: u.Tags})
 	}
+	gen.scripts = metatool.Scripts{Limits: scriptLimits(cfg.Scripts), Composites: make(map[string]map[string]*script.Composite)}
 	for _, c := range cfg.Profiles {
 		own := metatool.Options{Search: c.Catalog == config.CatalogSearch, Split: c.Split, Results: c.MaxResult > 0}
+		if err := gen.addScripts(&c, &own); err != nil {
+			return err
+		}
 		p, err := profile.New(profile.Options{
 			Search: own.Search, Pinned: c.Pinned, Introduction: metatool.Introduction(own), Own: metatool.Items(own),
 			Name: c.Name, Upstreams: c.Upstreams, Tags: c.Tags, Configured: configured,

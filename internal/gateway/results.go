@@ -35,6 +35,7 @@ func resultLimits(r config.Results) results.Limits {
 func (g *Gateway) ownTools() *metatool.Tools {
 	tools := metatool.New()
 	tools.Results = &metatool.Results{Store: g.results, Max: func(profile string) int { return g.generation.Load().results[profile].Max }}
+	tools.Scripts = func() *metatool.Scripts { return &g.generation.Load().scripts }
 	return tools
 }
 

@@ -9,6 +9,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/profile"
 	"mcpgateway/internal/results"
+	"mcpgateway/internal/script"
 	"mcpgateway/internal/wire"
 )
 
@@ -31,6 +32,10 @@ type Options struct {
 	Split bool
 	// Results adds the tool that reads long results, and the template of their URIs.
 	Results bool
+	// Scripts adds run_script with these limits, unless it is nil.
+	Scripts *script.Limits
+	// Composites are tools that files define.
+	Composites []*script.Composite
 }
 
 // Items returns the own tools of a profile.
@@ -44,7 +49,7 @@ func Items(o Options) []profile.OwnItem {
 	if o.Results {
 		out = append(out, resultItems()...)
 	}
-	return out
+	return append(out, o.scriptItems()...)
 }
 
 // Introduction introduces the tools that are not listed to the models of a profile, "" for a
@@ -111,11 +116,14 @@ func (o Options) definitions() []wire.Raw {
 	return out
 }
 
+// IsOwn reports whether one of the gateway's own tools may have a name.
+func IsOwn(name string) bool { return isMeta(name) }
+
 // isMeta reports whether a name is that of a tool which serves the use of others: such tools are
 // neither found nor called by one another.
 func isMeta(name string) bool {
 	switch name {
-	case results.ReadTool, SearchTools, DescribeTools, CallTool, CallReadTool, CallWriteTool, CallDestructiveTool:
+	case results.ReadTool, RunScript, SearchTools, DescribeTools, CallTool, CallReadTool, CallWriteTool, CallDestructiveTool:
 		return true
 	}
 	return false

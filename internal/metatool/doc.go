@@ -4,6 +4,7 @@
 //	describe_tools  returns whole definitions by name
 //	call_tool       calls any tool of the view; or, one for each kind of effect,
 //	                call_read_tool, call_write_tool and call_destructive_tool
+//	run_script      runs a script that calls tools, see package script
 //
 // A profile that lists few tools has them, so that a model reads the definitions that it needs
 // and no others. [Items] has their definitions for the catalog, and [Tools] answers their

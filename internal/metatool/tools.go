@@ -15,11 +15,14 @@ import (
 type Tools struct {
 	// Results are required if a profile has the items of results.
 	Results *Results
+	// Scripts returns the limits of scripts, and the tools that files define. It is required if a profile has scripts.
+	Scripts func() *Scripts
 	memory  memory
+	scripts scripts
 }
 
 // New returns Tools that remember nothing yet.
-func New() *Tools { return &Tools{} }
+func New() *Tools { return &Tools{scripts: newScripts()} }
 
 // invocation is one call of an own tool.
 type invocation struct {
@@ -44,6 +47,8 @@ func (t *Tools) Call(ctx context.Context, c *call.Call, target catalog.Target, v
 		return in.readResult(ctx)
 	case DescribeTools:
 		return in.describe(), nil
+	case RunScript:
+		return in.runScript(ctx)
 	case CallTool:
 		return in.callTool(ctx, anyEffect)
 	}
@@ -51,6 +56,9 @@ func (t *Tools) Call(ctx context.Context, c *call.Call, target catalog.Target, v
 		if by.name == target.Public {
 			return in.callTool(ctx, by.effect)
 		}
+	}
+	if c := in.composite(target.Public); c != nil {
+		return in.runComposite(ctx, c)
 	}
 	return call.Result{}, wire.Errorf(wire.CodeInternal, "the gateway has no tool %q", target.Public)
 }

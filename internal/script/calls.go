@@ -89,8 +89,8 @@ func (r *Run) send(requests []request) ([]outcome, error) {
 	if err := r.count(len(requests)); err != nil {
 		return nil, err
 	}
-	r.active.pause()
-	defer r.active.resume()
+	r.wait()
+	defer r.compute()
 	outcomes := make([]outcome, len(requests))
 	if len(requests) == 1 {
 		outcomes[0] = r.one(requests[0])
@@ -359,9 +359,9 @@ func (r *Run) search(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Val
 	if err := r.count(1); err != nil {
 		return nil, err
 	}
-	r.active.pause()
+	r.wait()
 	found, err := r.opts.Host.Search(r.ctx, raw)
-	r.active.resume()
+	r.compute()
 	if err != nil {
 		return nil, err
 	}
@@ -393,9 +393,9 @@ func (r *Run) describe(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.V
 	if err := r.count(1); err != nil {
 		return nil, err
 	}
-	r.active.pause()
+	r.wait()
 	definitions, err := r.opts.Host.Describe(r.ctx, names)
-	r.active.resume()
+	r.compute()
 	if err != nil {
 		return nil, err
 	}
@@ -407,7 +407,7 @@ func (r *Run) describe(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.V
 }
 
 // maxDescribed is how many tools one call of describe may name.
-const maxDescribed = 50
+const maxDescribed = 20
 
 // spreadNames replaces a list by its elements.
 func (r *Run) spreadNames(args *starlark.Tuple, n int) error {

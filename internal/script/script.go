@@ -45,7 +45,13 @@ type Options struct {
 	// caller releases it after the run. Its error is told to the script. nil means that there is
 	// no common bound.
 	Reserve func(n int64) error
+	// Turns has room for as many elements as runs may compute at the same time. Runs take turns of
+	// a few milliseconds. nil means that there is no common bound.
+	Turns chan struct{}
 }
+
+// turnSteps is how many steps a turn has.
+const turnSteps = 20_000
 
 // Run runs one program once.
 type Run struct {
@@ -62,6 +68,7 @@ type Run struct {
 	ctx      context.Context
 	end      context.CancelCauseFunc
 	stopped  sync.Once
+	hasTurn  bool
 }
 
 // Result is what a script printed and returned.
@@ -124,12 +131,12 @@ func (r *Run) do(ctx context.Context, p *Program, run func(starlark.StringDict) 
 			result, err = Result{}, &Failure{Message: "the interpreter failed", Output: r.printed()}
 		}
 	}()
-	r.thread.SetMaxExecutionSteps(uint64(r.limits.Steps))
-	r.thread.OnMaxSteps = func(*starlark.Thread) { r.cancel(r.errSteps()) }
+	r.thread.OnMaxSteps = func(*starlark.Thread) { r.nextTurn() }
 	r.total.resume()
 	defer r.total.pause()
-	r.active.resume()
-	defer r.active.pause()
+	r.compute()
+	defer r.wait()
+	r.setTurn()
 
 	globals, err := p.compiled.Init(r.thread, r.predeclared())
 	var v starlark.Value
@@ -151,6 +158,43 @@ func (r *Run) do(ctx context.Context, p *Program, run func(starlark.StringDict) 
 	}
 	f.Output = r.printed()
 	return Result{}, f
+}
+
+// compute begins a turn after a time in which the run did not compute.
+func (r *Run) compute() {
+	if r.opts.Turns != nil {
+		select {
+		case r.opts.Turns <- struct{}{}:
+			r.hasTurn = true
+		case <-r.ctx.Done(): // the interpreter ends at its next step
+		}
+	}
+	r.active.resume()
+}
+
+// wait ends a turn.
+func (r *Run) wait() {
+	r.active.pause()
+	if r.hasTurn {
+		r.hasTurn = false
+		<-r.opts.Turns
+	}
+}
+
+// setTurn sets the number of steps after which the turn of others comes.
+func (r *Run) setTurn() {
+	r.thread.SetMaxExecutionSteps(min(r.thread.Steps+turnSteps, uint64(r.limits.Steps)))
+}
+
+// nextTurn ends a run that has taken too many steps. Others continue after those who wait.
+func (r *Run) nextTurn() {
+	if r.thread.Steps >= uint64(r.limits.Steps) {
+		r.cancel(r.errSteps())
+		return
+	}
+	r.wait()
+	r.compute()
+	r.setTurn()
 }
 
 // printed returns what was printed so far.

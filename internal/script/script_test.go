@@ -294,3 +294,42 @@ func TestReserve(t *testing.T) {
 		t.Errorf("without memory: %v", err)
 	}
 }
+
+// Runs that compute take turns, and one that waits for a call has none.
+func TestTurns(t *testing.T) {
+	p, err := Compile("script", "call('begin')\nfor i in range(50000): pass\ncall('end')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns := make(chan struct{}, 1)
+	var group sync.WaitGroup
+	host := &fakeHost{answer: func(_ context.Context, tool string, _ wire.Raw) (wire.Raw, error) {
+		if tool == "begin" {
+			group.Done()
+			group.Wait() // while all are in their calls
+		}
+		return wire.Raw(`{"content":[]}`), nil
+	}}
+	group.Add(3)
+	errs := make(chan error)
+	for range 3 {
+		go func() {
+			_, err := NewRun(Options{Host: host, Limits: testLimits, Clock: realClock{}, Turns: turns}).Do(t.Context(), p)
+			errs <- err
+		}()
+	}
+	for range 3 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if len(turns) != 0 {
+		t.Error("a run has kept its turn")
+	}
+	turns <- struct{}{} // no turn ever comes
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := NewRun(Options{Host: host, Limits: testLimits, Clock: realClock{}, Turns: turns}).Do(ctx, p); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -17,5 +17,6 @@
 //     name after the word yaml also writes the block to that file, for the following blocks.
 //   - ```json with the servers of a host passes through `gateway import`. If one of the servers is the gateway, the inspector connects to it by this
 //     entry. Other JSON must be valid.
+//   - ```starlark is a script, or a tool of several calls, whose tests run.
 //   - ```text is for reading only. A block without a word after its fence, or with a word that is not in kinds, is an error.
 package docs

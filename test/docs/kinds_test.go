@@ -8,18 +8,23 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"mcpgateway/internal/metatool"
+	"mcpgateway/internal/script"
 )
 
 // kinds are the words after a fence, each with the check of a single block. The walk runs commands.
 var kinds = map[string]func(*testing.T, block){
-	"yaml":    configuration,
-	"json":    oneJSON,
-	"jsonl":   manyJSON,
-	"cel":     condition,
-	"promql":  nothing, // deploy/test checks queries against the metrics of gateways
-	"sh":      nothing,
-	"console": nothing,
-	"text":    reading,
+	"yaml":     configuration,
+	"json":     oneJSON,
+	"jsonl":    manyJSON,
+	"cel":      condition,
+	"starlark": starlark,
+	"promql":   nothing, // deploy/test checks queries against the metrics of gateways
+	"sh":       nothing,
+	"console":  nothing,
+	"text":     reading,
 }
 
 // TestBlocks checks every block of every document.
@@ -38,6 +43,24 @@ func TestBlocks(t *testing.T) {
 				t.Run(b.place, func(t *testing.T) { check(t, b) })
 			}
 		}
+	}
+}
+
+// starlark checks a script, or a tool with its tests.
+func starlark(t *testing.T, b block) {
+	if !strings.Contains(b.text, "def run(") {
+		if _, err := script.Compile("script", b.text); err != nil {
+			t.Errorf("%s: %v", b.place, err)
+		}
+		return
+	}
+	tool, err := script.LoadComposite("tool.star", b.text, metatool.Clock{})
+	if err != nil {
+		t.Fatalf("%s: %v", b.place, err)
+	}
+	limits := script.Limits{Steps: 1_000_000, Calls: 100, Parallel: 8, Time: time.Minute, Output: 1 << 16}
+	if n, failed := tool.Test(t.Context(), limits, metatool.Clock{}); n == 0 || len(failed) > 0 {
+		t.Errorf("%s: of %d tests %v failed", b.place, n, failed)
 	}
 }
 
