@@ -3,6 +3,7 @@ package results
 import (
 	"bytes"
 	"encoding/base64"
+	"unicode/utf8"
 
 	"mcpgateway/internal/content"
 	"mcpgateway/internal/wire"
@@ -126,10 +127,13 @@ func appendText(dst []byte, v wire.Value) []byte {
 		if i < 0 {
 			return append(dst, raw...)
 		}
-		c := content.ReadChar(raw, i)
 		dst = append(dst, raw[:i]...)
-		dst = append(dst, string(c.Rune)...) // a conversion makes U+FFFD of a surrogate
-		raw = raw[c.End:]
+		for i < len(raw) && raw[i] == '\\' { // escapes often follow one another
+			c := content.ReadChar(raw, i)
+			dst = utf8.AppendRune(dst, c.Rune)
+			i = c.End
+		}
+		raw = raw[i:]
 	}
 }
 

@@ -30,6 +30,7 @@ type Shortened struct {
 type block struct {
 	wire.Value
 	text wire.Value // what counts: a string, absent for a block that stays as it is
+	size int        // of the text
 	blob bool       // the text is Base64
 	part int        // the index of its part
 }
@@ -50,9 +51,7 @@ func Shorten(result wire.Value, max int, keepStructured bool) *Shortened {
 		case m.Is("content"):
 			for el := range m.Value.Elements() {
 				b := blockOf(el)
-				if b.text.Exists() {
-					total += content.TextSize(b.text)
-				}
+				total += b.size
 				s.blocks = append(s.blocks, b)
 			}
 		case m.Is("structuredContent") && !keepStructured:
@@ -90,7 +89,9 @@ func blockOf(v wire.Value) block {
 	}
 	if b.text.Kind() != '"' {
 		b.text = wire.Value{}
+		return b
 	}
+	b.size = content.TextSize(b.text)
 	return b
 }
 
@@ -101,7 +102,7 @@ func (s *Shortened) build() *Document {
 		if b := &s.blocks[i]; b.text.Exists() {
 			parts++
 			if !b.blob {
-				size += content.TextSize(b.text) + 1
+				size += b.size + 1
 			}
 		}
 	}
@@ -218,8 +219,8 @@ func (s *Shortened) appendContent(out wire.Raw, l Link, outline string, budget i
 		case b.part < 0:
 		case cut:
 			continue
-		case content.TextSize(b.text) <= budget-shown:
-			shown += content.TextSize(b.text)
+		case b.size <= budget-shown:
+			shown += b.size
 		case b.blob:
 			continue
 		default:
