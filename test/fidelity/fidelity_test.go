@@ -33,6 +33,7 @@ type path struct {
 	era       string // of the server
 	stdio     bool
 	enrich    bool
+	bounds    bool   // the profile bounds results of tools
 	received  string // file
 }
 
@@ -91,7 +92,11 @@ func start(t *testing.T, p path) (*rig.Gateway, string) {
 		upstream = rig.Config{"url": "http://" + addr + "/mcp"}
 	}
 	upstream["prefix"] = p.naming.prefix
-	return rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{"odd": upstream}, "resources": rig.Config{"enrich": p.enrich}}), received
+	config := rig.Config{"upstreams": rig.Upstreams{"odd": upstream}, "resources": rig.Config{"enrich": p.enrich}}
+	if p.bounds {
+		config["profiles"] = rig.Config{"default": rig.Config{"max_result": "1MiB", "images": rig.Config{"max": 8192}}}
+	}
+	return rig.StartGateway(t, config), received
 }
 
 func bounded(t *testing.T) context.Context {
@@ -116,31 +121,38 @@ const (
 		`"io.modelcontextprotocol/clientInfo":` + clientInfo + `,"io.modelcontextprotocol/clientCapabilities":` + clientCapabilities
 )
 
-func TestCalls(t *testing.T) {
-	paths(t, func(t *testing.T, p path) {
-		for i, c := range calls {
-			t.Run(c.name, func(t *testing.T) {
-				mark := fmt.Sprint(p.clientEra, " ", i)
-				token := tokens[i%len(tokens)]
-				params := c.params(p.naming, p.meta(mark, token))
-				answer, err := p.client.Send(bounded(t), c.method, params)
-				if err != nil {
-					t.Fatal(err)
+func TestCalls(t *testing.T) { paths(t, testCalls) }
+
+// Bounds on the results of tools change nothing in a result within the bounds.
+func TestCallsWithBounds(t *testing.T) {
+	for _, era := range []string{"legacy", "modern"} {
+		along(t, path{naming: naming{"odd", "fx"}, era: era, stdio: true, bounds: true}, testCalls)
+	}
+}
+
+func testCalls(t *testing.T, p path) {
+	for i, c := range calls {
+		t.Run(c.name, func(t *testing.T) {
+			mark := fmt.Sprint(p.clientEra, " ", i)
+			token := tokens[i%len(tokens)]
+			params := c.params(p.naming, p.meta(mark, token))
+			answer, err := p.client.Send(bounded(t), c.method, params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.downward(t, mark, token, params, c)
+			p.notes(t, c, token, answer)
+			if c.fault != "" {
+				want := p.public(c.fault, c.refs)
+				if code := compare.At(c.fault, "code"); code == "-32002" && p.clientEra == "modern" { // the modern era does not have this code
+					want = append(want, compare.Change{Path: "code", From: code, To: "-32602"})
 				}
-				p.downward(t, mark, token, params, c)
-				p.notes(t, c, token, answer)
-				if c.fault != "" {
-					want := p.public(c.fault, c.refs)
-					if code := compare.At(c.fault, "code"); code == "-32002" && p.clientEra == "modern" { // the modern era does not have this code
-						want = append(want, compare.Change{Path: "code", From: code, To: "-32602"})
-					}
-					p.differs(t, "error", c.fault, answer.Response.Member("error"), want)
-					return
-				}
-				p.differs(t, "result", c.result, answer.Response.Member("result"), slices.Concat(p.public(c.result, c.refs), p.envelope(c), p.enriched(c.enriched)))
-			})
-		}
-	})
+				p.differs(t, "error", c.fault, answer.Response.Member("error"), want)
+				return
+			}
+			p.differs(t, "result", c.result, answer.Response.Member("result"), slices.Concat(p.public(c.result, c.refs), p.envelope(c), p.enriched(c.enriched)))
+		})
+	}
 }
 
 // public returns the changes that make the URIs at these paths public.
