@@ -60,6 +60,7 @@ var mayImport = map[string]struct {
 	"instance":    {nil, "a socket is found without regard to what is asked through it"},
 	"hostconfig":  {[]string{"atomicfile"}, "the file of a host is edited without regard to who asks"},
 	"endpoint":    {nil, "which profile a request gets depends on the request, and on what the principal has"},
+	"embeddings":  {[]string{"atomicfile", "search"}, "vectors are of documents and queries, whatever view shows them"},
 	"landing":     {[]string{"hostconfig"}, "the page shows what belongs into the files of hosts, and nothing of the gateway but its URL"},
 	"origin":      {nil, "the sender of a request is judged by its headers and address alone"},
 	"results":     {[]string{"wire", "content"}, "a document is kept and read without regard to who asks: the router and metatool know calls"},

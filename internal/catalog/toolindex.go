@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"hash/maphash"
+	"iter"
 	"slices"
 	"sync"
 
@@ -123,6 +124,26 @@ func (t *Table) Warm(before *Table) {
 	}
 }
 
+// SearchDocs returns the documents of the tools that searches of the profile may find, each with a
+// function that describes the tool in words. A table whose lists leave out no tools returns
+// nothing.
+func (t *Table) SearchDocs() iter.Seq2[*search.Doc, func() string] {
+	return func(yield func(*search.Doc, func() string) bool) {
+		if t.opts.Profile == nil || !t.opts.Profile.Searches() {
+			return
+		}
+		for _, e := range t.entries[call.Tool] {
+			if e.meta {
+				continue
+			}
+			text := func() string { return toolOf(e, e.Ordinary().Raw, e.part.Rules().Tags).Text() }
+			if !yield(t.opts.Docs.doc(e), text) {
+				return
+			}
+		}
+	}
+}
+
 // Docs keeps the search documents of tools from one table to the next. Tables may share it. A nil
 // Docs keeps nothing. It may be used by many goroutines.
 type Docs struct {
@@ -186,7 +207,11 @@ func (d *Docs) doc(e *Entry) *search.Doc {
 
 // analyze makes the document of a tool from its whole definition.
 func analyze(e *Entry, whole wire.Raw, tags []string) *search.Doc {
+	return search.Analyze(toolOf(e, whole, tags))
+}
+
+func toolOf(e *Entry, whole wire.Raw, tags []string) search.Tool {
 	t := search.ToolOf(whole)
 	t.Name, t.Upstream, t.Tags = e.Public, e.part.Upstream(), tags
-	return search.Analyze(t)
+	return t
 }

@@ -40,6 +40,7 @@ type Config struct {
 	Asks           Asks          `yaml:"asks" reload:"true" doc:"questions of upstreams to users"`
 	Limits         Limits        `yaml:"limits" doc:"bounds on the use of resources by clients"`
 	Results        Results       `yaml:"results" reload:"true" doc:"what is kept of long results of tools, see max_result of a profile"`
+	Embeddings     Embeddings    `yaml:"embeddings" doc:"a server of embeddings, by which search_tools finds tools by meaning too"`
 	Telemetry      Telemetry     `yaml:"telemetry" doc:"logs and records"`
 
 	// Warnings are about keys that were accepted without effect or under another name, sorted

@@ -157,6 +157,7 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 	default: // the pending signal covers this table
 	}
 	warmIndexes(before, routes)
+	g.followEmbeddings(routes)
 }
 
 // warmIndexes makes the search indexes that were in use before. It comes last, because clients wait

@@ -22,6 +22,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/credentials"
+	"mcpgateway/internal/embeddings"
 	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/frontend"
 	"mcpgateway/internal/inspect"
@@ -102,7 +103,8 @@ type Gateway struct {
 	loopDetector *upstream.LoopDetector
 	configMarks  []string
 
-	docs          catalog.Docs // of all tables
+	docs          catalog.Docs      // of all tables
+	embeddings    *embeddings.Store // nil if none are configured
 	state         *statedir.Dir
 	gatherSlots   connector.GatherSlots // of lazy upstreams
 	generation    atomic.Pointer[generation]
@@ -202,6 +204,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.inspector = inspect.New(inspected{g})
 	g.info = serverInfo(o.Version)
+	g.embeddings = g.newEmbeddings()
 	g.results = results.NewMemory(resultLimits(o.Config.Results), g.resultMetrics)
 	g.grants = credentials.NewStore(g.state.Path())
 	if err := g.detectLoops(o.Source.File); err != nil {
@@ -349,6 +352,7 @@ func (g *Gateway) runAll(ctx context.Context, serve func(life context.Context) e
 	group.Go(func() error { return g.followSubscriptions(life) })
 	group.Go(func() error { return g.reloadLoop(life) })
 	group.Go(func() error { return g.front.Run(life) })
+	group.Go(func() error { return g.runEmbeddings(life) })
 	group.Go(func() error {
 		defer end()
 		return serve(life)

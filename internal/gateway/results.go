@@ -36,6 +36,9 @@ func (g *Gateway) ownTools() *metatool.Tools {
 	tools := metatool.New()
 	tools.Results = &metatool.Results{Store: g.results, Max: func(profile string) int { return g.generation.Load().results[profile].Max }}
 	tools.Scripts = func() *metatool.Scripts { return &g.generation.Load().scripts }
+	if g.embeddings != nil {
+		tools.Nearest = g.embeddings.Nearest
+	}
 	return tools
 }
 

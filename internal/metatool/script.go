@@ -214,8 +214,8 @@ func (h *scriptHost) similar(name string) string {
 }
 
 // Search implements script.Host.
-func (h *scriptHost) Search(_ context.Context, arguments wire.Raw) (wire.Raw, error) {
-	return h.answer(arguments, (*invocation).search, "tools")
+func (h *scriptHost) Search(ctx context.Context, arguments wire.Raw) (wire.Raw, error) {
+	return h.answer(arguments, func(in *invocation) call.Result { return in.search(ctx) }, "tools")
 }
 
 // Describe implements script.Host.

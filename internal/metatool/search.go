@@ -1,6 +1,7 @@
 package metatool
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -20,7 +21,7 @@ const (
 )
 
 // search answers search_tools.
-func (in *invocation) search() call.Result {
+func (in *invocation) search(ctx context.Context) call.Result {
 	q, ignored, wrong := readQuery(in.args)
 	if wrong != "" {
 		return mistake("%s", wrong)
@@ -31,6 +32,9 @@ func (in *invocation) search() call.Result {
 	}
 	if called := in.tools.memory.of(in.call.Principal.Key()); called != nil {
 		q.Prior = func(d *search.Doc) float64 { return called[d.Name()] }
+	}
+	if in.tools.Nearest != nil {
+		q.Nearest = in.tools.Nearest(ctx, index.Index, q.Text)
 	}
 	page := index.Search(q)
 	var text strings.Builder

@@ -8,6 +8,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/content"
 	"mcpgateway/internal/results"
+	"mcpgateway/internal/search"
 	"mcpgateway/internal/wire"
 )
 
@@ -17,6 +18,9 @@ type Tools struct {
 	Results *Results
 	// Scripts returns the limits of scripts, and the tools that files define. It is required if a profile has scripts.
 	Scripts func() *Scripts
+	// Nearest ranks the tools of an index by how near they are to a query, the nearest first, as
+	// by embeddings. It may be nil.
+	Nearest func(ctx context.Context, x *search.Index, query string) []int
 	memory  memory
 	scripts scripts
 }
@@ -42,7 +46,7 @@ func (t *Tools) Call(ctx context.Context, c *call.Call, target catalog.Target, v
 	}
 	switch target.Public {
 	case SearchTools:
-		return in.search(), nil
+		return in.search(ctx), nil
 	case results.ReadTool:
 		return in.readResult(ctx)
 	case DescribeTools:

@@ -138,6 +138,9 @@ func (p *Profile) ByDefinition(call.Kind) bool { return false }
 // Lists reports whether lists show a tool of the profile. The others can be called all the same.
 func (p *Profile) Lists(tool policy.Item) bool { return p.pinned == nil || p.pinned.Selects(tool) }
 
+// Searches reports whether lists leave out tools, which clients find by searches.
+func (p *Profile) Searches() bool { return p.pinned != nil }
+
 // Introduction introduces the tools that are not listed, "" for none.
 func (p *Profile) Introduction() string { return p.intro }
 

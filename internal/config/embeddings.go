@@ -1,0 +1,20 @@
+package config
+
+// Embeddings is an OpenAI-compatible server of embeddings, by which searches rank tools too.
+type Embeddings struct {
+	URL   string `yaml:"url" format:"base-url" doc:"URL of an OpenAI-compatible API, such as http://127.0.0.1:11434/v1; /embeddings is appended; empty means none"`
+	Model string `yaml:"model" doc:"model of the embeddings"`
+	Key   Secret `yaml:"key" doc:"API key that is sent as a bearer token"`
+}
+
+// check refuses half of a server.
+func (e *Embeddings) check(m *mapping) {
+	switch {
+	case e.URL != "" && e.Model == "":
+		m.errorf("url", "needs model: the server has to know which of its models makes the embeddings")
+	case e.URL == "" && e.Model != "":
+		m.errorf("model", "needs url")
+	case e.URL == "" && !e.Key.IsZero():
+		m.errorf("key", "needs url and model")
+	}
+}
