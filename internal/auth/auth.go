@@ -39,7 +39,7 @@ type Options struct {
 type Authenticator struct {
 	keys      atomic.Pointer[apiKeys] // replaced by SetKeys
 	issuers   map[string]*issuer
-	certs     []certificateRule
+	certs     atomic.Pointer[[]certificateRule] // replaced by SetCertificates
 	verified  *tokenCache
 	resource  resource
 	hierarchy hierarchy
@@ -69,7 +69,7 @@ func New(o Options) (*Authenticator, error) {
 		return nil, err
 	}
 	a.keys.Store(keys)
-	if a.certs, err = newCertificateRules(o.Certificates, a.hierarchy); err != nil {
+	if err := a.SetCertificates(o.Certificates); err != nil {
 		return nil, err
 	}
 	a.resource = newResource(o)
@@ -106,7 +106,7 @@ func (a *Authenticator) authenticate(r *http.Request, at endpoint.Endpoint) (*Se
 		return nil, fail
 	}
 	var fromCert *Sender
-	if len(a.certs) > 0 {
+	if len(*a.certs.Load()) > 0 {
 		if fromCert, fail = a.certSender(r.TLS); fail != nil && creds.text == "" {
 			return nil, fail
 		}

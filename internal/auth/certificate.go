@@ -79,6 +79,15 @@ func newCertificateRules(rules []CertificateRule, h hierarchy) ([]certificateRul
 	return all, nil
 }
 
+// SetCertificates replaces the rules for later requests. On error it changes nothing.
+func (a *Authenticator) SetCertificates(rules []CertificateRule) error {
+	next, err := newCertificateRules(rules, a.hierarchy)
+	if err == nil {
+		a.certs.Store(&next)
+	}
+	return err
+}
+
 func uris(c *x509.Certificate) []string {
 	all := make([]string, len(c.URIs))
 	for i, u := range c.URIs {
@@ -104,10 +113,11 @@ func (a *Authenticator) certSender(tls *tlsState) (*Sender, *failure) {
 			expires = c.NotAfter
 		}
 	}
-	for i := range a.certs {
-		if principal := a.certs[i].principal(leaf); principal != nil {
+	rules := *a.certs.Load()
+	for i := range rules {
+		if principal := rules[i].principal(leaf); principal != nil {
 			principal.Expires = expires
-			return &Sender{principal: principal, Profiles: a.certs[i].profiles}, nil
+			return &Sender{principal: principal, Profiles: rules[i].profiles}, nil
 		}
 	}
 	return nil, errCertificate

@@ -215,8 +215,9 @@ func (a *Authenticator) Configured(method, subject string) *Sender {
 			}
 		}
 	case MethodCertificate:
-		for i := range a.certs {
-			if r := &a.certs[i]; r.mayGive(subject) {
+		rules := *a.certs.Load()
+		for i := range rules {
+			if r := &rules[i]; r.mayGive(subject) {
 				p := &call.Principal{Subject: subject, Groups: r.groups, Scopes: r.scopes, AuthMethod: MethodCertificate}
 				return &Sender{principal: p, Profiles: r.profiles}
 			}

@@ -30,7 +30,7 @@ type Auth struct {
 	Insecure bool           `yaml:"insecure" default:"false" doc:"allow mode none on addresses that are not loopback"`
 	APIKeys  []APIKey       `yaml:"api_keys" reload:"true" doc:"keys of mode api-key, sent as Authorization: Bearer KEY or X-API-Key: KEY"`
 	JWT      []JWT          `yaml:"jwt" doc:"issuers of access tokens of mode jwt"`
-	MTLS     []MTLS         `yaml:"mtls" doc:"principals of client certificates of mode mtls; the first entry that matches a name of the certificate decides"`
+	MTLS     []MTLS         `yaml:"mtls" reload:"true" doc:"principals of client certificates of mode mtls; the first entry that matches a name of the certificate decides"`
 	Scopes   []ImpliedScope `yaml:"scope_hierarchy" doc:"scopes that imply others"`
 }
 

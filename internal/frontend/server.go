@@ -174,6 +174,11 @@ func (s *Server) Revoke(identities []string) {
 	s.endOf(func(p *call.Principal) bool { return slices.Contains(identities, p.Identity()) }, errRevoked)
 }
 
+// RevokeMethod is Revoke for all principals with a method of authentication.
+func (s *Server) RevokeMethod(method string) {
+	s.endOf(func(p *call.Principal) bool { return p.AuthMethod == method }, errRevoked)
+}
+
 // EndProfiles ends the sessions, peers and listen streams in each profile that matches,
 // because the configuration has it no longer. Running calls of modern clients go on.
 // EndProfiles does not block.

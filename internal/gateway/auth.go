@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -43,11 +44,7 @@ func newAuthenticator(cfg *config.Config, m *auth.Metrics, endpoints func() *end
 		}
 	}
 	if a.Has(config.AuthMTLS) {
-		for _, c := range a.MTLS {
-			o.Certificates = append(o.Certificates, auth.CertificateRule{
-				CommonName: c.CN, DNS: c.DNS, URI: c.URI, Email: c.Email, Subject: c.Subject, Groups: c.Groups, Scopes: c.Scopes, Profiles: c.Profiles,
-			})
-		}
+		o.Certificates = certificatesOf(a)
 	}
 	o.Hierarchy = impliedScopes(cfg)
 	return auth.New(o)
@@ -58,6 +55,32 @@ func keysOf(a *config.Auth) (keys []auth.Key) {
 		keys = append(keys, auth.Key{ID: k.ID, SHA256: k.SHA256, Groups: k.Groups, Scopes: k.Scopes, Profiles: k.Profiles, Expires: k.ExpiresAt()})
 	}
 	return keys
+}
+
+func certificatesOf(a *config.Auth) (rules []auth.CertificateRule) {
+	for _, c := range a.MTLS {
+		rules = append(rules, auth.CertificateRule{
+			CommonName: c.CN, DNS: c.DNS, URI: c.URI, Email: c.Email, Subject: c.Subject, Groups: c.Groups, Scopes: c.Scopes, Profiles: c.Profiles,
+		})
+	}
+	return rules
+}
+
+// setCertificates replaces the principals of certificates. If they differ from those before, it
+// ends all their sessions: other rules may have given a principal its groups or profiles.
+func (g *Gateway) setCertificates(before, cfg *config.Config) error {
+	if g.auth == nil || !cfg.Auth.Has(config.AuthMTLS) {
+		return nil
+	}
+	rules := certificatesOf(&cfg.Auth)
+	if reflect.DeepEqual(rules, certificatesOf(&before.Auth)) {
+		return nil
+	}
+	if err := g.auth.SetCertificates(rules); err != nil {
+		return err
+	}
+	g.front.RevokeMethod(auth.MethodCertificate)
+	return nil
 }
 
 // setKeys replaces the API keys, and ends the sessions of keys that were removed.

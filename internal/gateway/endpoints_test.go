@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"maps"
@@ -13,6 +15,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/gatewaytest"
 )
 
 // profilesYAML is a configuration over the demo upstreams, one for each profile.
@@ -377,5 +381,120 @@ func TestAuthenticationInProfileAllocations(t *testing.T) {
 		}); n > 0 {
 			t.Errorf("%s at %s: %v allocations", key, path, n)
 		}
+	}
+}
+
+// The Host chooses the profile over HTTP/2 too, and the rules for certificates, with their pins,
+// change without a restart.
+func TestProfilesOfCertificatesOverHTTP2(t *testing.T) {
+	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
+	pemFiles(t, dir, ca)
+	yaml := func(pins string) string {
+		return fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem, client_ca: %[1]s/ca.pem}\n", dir) +
+			"auth: {mode: mtls, mtls: [{cn: 'agent-*'" + pins + "}]}\npolicy: {default: allow}\n" + aDisabledUpstream +
+			"profiles: {coding: {}, ops: {hosts: [ops.example.com]}}\n"
+	}
+	g, _ := start(t, yaml(""), false)
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{
+		RootCAs: ca.Pool(), Certificates: []tls.Certificate{ca.Client(func(c *x509.Certificate) { c.Subject.CommonName = "agent-7" })},
+	}}
+	defer transport.CloseIdleConnections()
+	do := func(path, host, session, body string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimSuffix(g.URL(), pathMCP)+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		if session != "" {
+			r.Header.Set("Mcp-Session-Id", session)
+		}
+		r.Host = host
+		resp, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.ProtoMajor != 2 {
+			t.Errorf("served over %s", resp.Proto)
+		}
+		return resp
+	}
+	expect := func(path, host, session string, want int) {
+		t.Helper()
+		if got := do(path, host, session, legacyList); got.StatusCode != want {
+			t.Errorf("%s at %q: %s, want %d", path, host, got.Status, want)
+		}
+	}
+	session := do("/mcp/ops", "", "", initialize).Header.Get("Mcp-Session-Id")
+	expect("/mcp", "OPS.example.com.:443", session, http.StatusOK)
+	expect("/mcp", "", session, http.StatusNotFound)
+	expect("/mcp/coding", "ops.example.com", session, http.StatusNotFound)
+
+	for _, pins := range []string{", profiles: [coding]", ", profiles: [coding, default]"} {
+		if changes, err := reloaded(t, g, yaml(pins)); err != nil || len(changes.Restart) > 0 {
+			t.Fatal(changes, err)
+		}
+		expect("/mcp/ops", "", "", http.StatusNotFound)
+		expect("/mcp/coding", "", "", http.StatusOK)
+	}
+	if _, err := reloaded(t, g, yaml("")); err != nil {
+		t.Fatal(err)
+	}
+	expect("/mcp/ops", "", "", http.StatusOK)
+	expect("/mcp/ops", "", session, http.StatusNotFound) // it ended with the rule that gave it
+}
+
+// HTTP+SSE has the same choice as /mcp; pages of configured origins may call all endpoints.
+func TestProfilesBySSEAndAcrossOrigins(t *testing.T) {
+	g, _ := start(t, profilesYAML("allowed_origins: [https://app.example.com]"), true)
+	e := endpointTest{t, g}
+	c, err := net.Dial("tcp", g.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "GET /sse HTTP/1.1\r\nHost: ops.example.com\r\nX-Api-Key: ann\r\nAccept: text/event-stream\r\n\r\n")
+	stream := bufio.NewReader(c)
+	line := func(with string) string {
+		t.Helper()
+		for {
+			text, err := stream.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(text, with) {
+				return strings.TrimSpace(text)
+			}
+		}
+	}
+	messages := strings.TrimPrefix(line("/sse/message"), "data: ")
+	for _, host := range []string{"gw.example.com", "ops.example.com"} { // the first one is another profile
+		want := http.StatusAccepted
+		if host == "gw.example.com" {
+			want = http.StatusNotFound
+		}
+		if status, _, body := e.exchange(http.MethodPost, messages, []string{host}, "ann", initialize); status != want {
+			t.Errorf("a message at %s: %d %s", host, status, body)
+		}
+	}
+	line(`"protocolVersion"`)
+	if status, _, body := e.exchange(http.MethodPost, messages, []string{"ops.example.com"}, "ann", legacyList); status != http.StatusAccepted {
+		t.Errorf("a list: %d %s", status, body)
+	}
+	if got := e.seen(http.StatusOK, nil, line(`"tools":[`)); got != "ops" {
+		t.Errorf("the list is that of %s", got)
+	}
+
+	preflight := []string{"Origin: https://app.example.com", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: content-type"}
+	for path, want := range map[string]int{"/mcp": 204, "/mcp/coding": 204, "/mcp/none": 404} {
+		status, header, _ := e.exchange(http.MethodOptions, path, []string{"gw.example.com"}, "", "", preflight...)
+		if allowed := header.Get("Access-Control-Allow-Origin"); status != want || (allowed != "") != (want == 204) {
+			t.Errorf("preflight of %s: %d %v", path, status, header)
+		}
+	}
+	if status, _, body := e.exchange(http.MethodPost, "/mcp/coding", []string{"gw.example.com"}, "ann", legacyList, "Origin: https://evil.example"); status != http.StatusForbidden {
+		t.Errorf("a page of another origin: %d %s", status, body)
 	}
 }

@@ -124,6 +124,9 @@ func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes
 	if err := g.setKeys(&next); err != nil {
 		return Changes{}, nil, err
 	}
+	if err := g.setCertificates(before.cfg, &next); err != nil {
+		return Changes{}, nil, err
+	}
 	changes.compare(before.cfg, &next)
 	g.generation.Store(gen)
 	for _, e := range gen.entries {
