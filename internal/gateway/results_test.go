@@ -128,8 +128,8 @@ func TestReloadOfResults(t *testing.T) {
 	if _, err := reloaded(t, g, longConfig(url, "{p: {max_result: 8KiB}, q: {max_result: 4KiB}}", "\nresults: {per_principal: 1MiB, memory: 1MiB, ttl: 1m}")); err != nil {
 		t.Fatal(err)
 	}
-	if answer, _ := p.say("other"); len(answer) < 6000 || !strings.Contains(answer, "kept for 1m as") {
-		t.Errorf("under new bounds: %d bytes, %s", len(answer), answer)
+	if answer, _ := p.say("other"); len(answer) < 6000 || !strings.Contains(answer, "is kept for 1m.") {
+		t.Errorf("under new bounds: %d bytes, …%s", len(answer), answer[len(answer)-900:])
 	}
 	if !strings.Contains(q.read(inQ, ""), "not found") {
 		t.Error("a result of a profile that shortened none for a while is back")

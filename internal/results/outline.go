@@ -218,9 +218,9 @@ func (d *Document) outlineParts(most int) string {
 			b.WriteString(", " + plaintext.Line(p.mimeType(), 64))
 		}
 		if p.Blob != nil {
-			fmt.Fprintf(&b, ", a blob of %d bytes\n", len(p.Blob))
+			fmt.Fprintf(&b, ", a blob of %d %s\n", len(p.Blob), plural(len(p.Blob), "byte"))
 		} else {
-			fmt.Fprintf(&b, ", %d bytes, lines %d-%d\n", p.End-p.Start, line, line+max(countLines(d.text(p))-1, 0))
+			fmt.Fprintf(&b, ", %d %s, lines %d-%d\n", p.End-p.Start, plural(p.End-p.Start, "byte"), line, line+max(countLines(d.text(p))-1, 0))
 		}
 		if b.Len() > most {
 			break

@@ -199,7 +199,7 @@ func (s *Shortened) Result(l Link) wire.Raw {
 }
 
 // noteSize is more than what the gateway says about the rest of a result takes, without the outline.
-const noteSize = 1200
+const noteSize = 800
 
 // appendContent appends the content of the shorter result.
 func (s *Shortened) appendContent(out wire.Raw, l Link, outline string, budget int) wire.Raw {
@@ -236,32 +236,59 @@ func (s *Shortened) appendContent(out wire.Raw, l Link, outline string, budget i
 	return append(s.appendLink(out, l), ']')
 }
 
-// note is the text about the rest of the result.
+// note is the text about the rest of the result. shown is how many bytes are above it.
 func (s *Shortened) note(l Link, outline string, shown int) string {
 	d := s.Document
+	all := countLines(d.Text)
 	var b strings.Builder
-	fmt.Fprintf(&b, "[The gateway shortened this result: it has %d bytes in %d %s; above are the first %d bytes.", d.bytes(), countLines(d.Text), plural(countLines(d.Text), "line"), shown)
-	fmt.Fprintf(&b, " All of it is kept for %s as %s.\n", duration(l.TTL), l.URI)
+	fmt.Fprintf(&b, "[The gateway shortened this result: it has %d bytes", d.bytes())
+	if all > 1 {
+		fmt.Fprintf(&b, " in %d lines", all)
+	}
+	fmt.Fprintf(&b, "; above are the first %d", shown)
+	if part := d.Text[:min(shown, len(d.Text))]; all > 1 && len(d.Parts) == 1 && len(part) > 0 {
+		if part[len(part)-1] == '\n' {
+			fmt.Fprintf(&b, ", lines 1-%d", countLines(part))
+		} else {
+			fmt.Fprintf(&b, ", up to line %d", countLines(part))
+		}
+	}
+	fmt.Fprintf(&b, ". All of it is kept for %s.\n", duration(l.TTL))
 	if outline != "" {
 		b.WriteString("Outline:\n")
 		b.WriteString(outline)
 	}
-	b.WriteString(s.advice(l))
-	b.WriteString("]")
+	ways := d.ways()
+	fmt.Fprintf(&b, `Read on where you need to: call %s with {"uri": "%s"} and %s. Or read that resource with one of these as its query, such as %s.]`,
+		ReadTool, l.URI, strings.Join(ways, ", "), d.query())
 	return b.String()
 }
 
-// advice says how to read on.
-func (s *Shortened) advice(l Link) string {
-	pointer := ""
-	switch d := s.Document; {
+// ways lists the arguments by which a model reads on.
+func (d *Document) ways() []string {
+	var ways []string
+	switch {
 	case len(d.Parts) > 1:
-		pointer = `"part": 1, with it "pointer": "/…" (JSON Pointer), `
+		ways = append(ways, `"part": 1 (to which "pointer": "/…" may be added for JSON)`)
 	case d.Parts[0].JSON:
-		pointer = `"pointer": "/…" (JSON Pointer), `
+		ways = append(ways, `"pointer": "/…" (JSON Pointer)`)
 	}
-	return fmt.Sprintf(`Read on where you need to: call %s with {"uri": "%s"} and %s"lines": "1-200", "grep": "regexp" (with "context": 2) or "range": "0-4095" (bytes), or read that resource with these as its query, such as %s?lines=1-200.`,
-		ReadTool, l.URI, pointer, l.URI)
+	if countLines(d.Text) > 1 {
+		ways = append(ways, `"lines": "1-200"`)
+	}
+	return append(ways, `"grep": "regexp" (with "context": 2)`, `or "range": "0-4095" (bytes)`)
+}
+
+// query is an example of a query.
+func (d *Document) query() string {
+	switch {
+	case countLines(d.Text) > 1:
+		return "?lines=1-200"
+	case len(d.Parts) == 1 && d.Parts[0].JSON:
+		return "?pointer=/…"
+	default:
+		return "?range=0-4095"
+	}
 }
 
 // ReadTool is the name of the tool that reads documents.

@@ -68,9 +68,9 @@ func TestALongResult(t *testing.T) {
 		t.Errorf("the beginning ends with %q", texts[0][len(texts[0])-20:])
 	}
 	for _, want := range []string{
-		fmt.Sprintf("it has %d bytes in 1 line; above are the first %d bytes.", len(text), len(texts[0])), "kept for 1h as gateway+result://abc",
+		fmt.Sprintf("it has %d bytes; above are the first %d. All of it is kept for 1h.", len(text), len(texts[0])),
 		"\n/items: array, 2000 elements, all like the first: objects, ", "\n/items/0/id: number 0\n", "\n/items/0/name: string \"item 0\"\n", "\n/items/0/tags: array, 2 elements, all like the first: strings, 9 bytes\n", "\n/total: number 2000\n",
-		`call read_result with {"uri": "gateway+result://abc`, `"pointer": "/…"`, `?lines=1-200`,
+		`call read_result with {"uri": "gateway+result://abc`, `"pointer": "/…"`, `such as ?pointer=/….]`,
 	} {
 		if !strings.Contains(texts[1], want) {
 			t.Errorf("the note lacks %q:\n%s", want, texts[1])
@@ -147,6 +147,22 @@ func TestWhatIsShortened(t *testing.T) {
 				t.Errorf("%s: has %.100q", tt.name, not)
 			}
 		}
+	}
+}
+
+// The note says where the beginning ends, and how to go on.
+func TestNotes(t *testing.T) {
+	_, _, log := shortened(t, textResult(numbered(2000)), 4096, false)
+	if want := fmt.Sprintf("it has %d bytes in 2000 lines; above are the first %d, lines 1-%d. ", len(numbered(2000)), len(log[0]), strings.Count(log[0], "\n")); !strings.Contains(log[1], want) || !strings.HasSuffix(log[1], "such as ?lines=1-200.]") {
+		t.Errorf("lines: %s\nwant %s", log[1], want)
+	}
+	_, _, line := shortened(t, textResult(strings.Repeat("x", 9000)), 4096, false)
+	if strings.Contains(line[1], "lines") || !strings.HasSuffix(line[1], "such as ?range=0-4095.]") {
+		t.Errorf("one line: %s", line[1])
+	}
+	_, _, parts := shortened(t, textResult("first\n", numbered(2000)), 4096, false)
+	if !strings.Contains(parts[2], "part 1: text, 6 bytes, lines 1-1\npart 2: text, ") || !strings.Contains(parts[2], `"part": 1 (to which`) {
+		t.Errorf("parts: %s", parts[2])
 	}
 }
 

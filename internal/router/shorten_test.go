@@ -240,3 +240,38 @@ func TestShortResultsAllocateNothing(t *testing.T) {
 		}
 	}
 }
+
+// The result of a task is shortened like that of a call. It is kept once, however often the client
+// asks for it.
+func TestLongResultsOfTasksAreShortened(t *testing.T) {
+	long := strings.Repeat("words and ", 1000)
+	modern := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
+		"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`,
+		"tasks/get":  `{"taskId":"n1","status":"completed","result":{"content":[{"type":"text","text":"` + long + `"}]}}`,
+	}}
+	legacy := &tasksUpstream{revision: wire.Rev20251125, answers: map[string]string{
+		"tools/call":   `{"task":{"taskId":"n1","status":"working"}}`,
+		"tasks/result": `{"content":[{"type":"text","text":"` + long + `"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"n1"}}}`,
+	}}
+	for _, tt := range []struct {
+		router   *Router
+		rev      wire.Revision
+		declared string
+		method   string
+		path     []string // of the id and of the result
+	}{
+		{routerWithTasks(t, modern, modernTasks, anyTool), wire.Rev20260728, tasksDeclared, "tasks/get", []string{"taskId"}},
+		{routerWithTasks(t, legacy, legacyTasks, anyTool), wire.Rev20251125, `{}`, "tasks/result", []string{"task", "taskId"}},
+	} {
+		withResults(t, &testRouter{Router: tt.router}, ResultRules{Max: 4096, TTL: time.Hour})
+		created := ask(t, tt.router, tt.rev, tt.declared, "ann", "tools/call", `{"name":"files__read","task":{}}`)
+		params := `{"taskId":"` + wire.ValueOf(wire.Raw(created)).Get(tt.path...).Str() + `"}`
+		first := ask(t, tt.router, tt.rev, tt.declared, "ann", tt.method, params)
+		if len(first) > 6000 || !strings.Contains(first, `"name":"result of files__read"`) || !strings.Contains(first, `"taskId":`) || wire.Check([]byte(first), wire.Limits{}, wire.Strict) != nil {
+			t.Errorf("%s: %s", tt.method, first)
+		}
+		if again := ask(t, tt.router, tt.rev, tt.declared, "ann", tt.method, params); again != first {
+			t.Errorf("%s again: %s", tt.method, again)
+		}
+	}
+}
