@@ -11,7 +11,8 @@
 //
 // The cost of each function is linear in the size of the document. A text with depth, long lines
 // or many members costs no more, and the work of a regular expression is bounded: a search that
-// takes too long returns what it found and where it stopped.
+// takes too long returns what it found and where it stopped, and searches leave half of the
+// processors to others.
 //
 // Documents are immutable, so any number of goroutines may read one. A [Memory] may be used by
 // any number of goroutines.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"runtime"
 	"time"
 )
 
@@ -21,6 +22,10 @@ const (
 	matchesInLine = 50       // of a long line that are shown
 	surroundings  = 100      // bytes before and after a match in a long line
 )
+
+// searching has room for the searches that may run at one time: half of the processors stay for
+// others, whatever clients search for.
+var searching = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
 // pattern is a compiled regular expression.
 type pattern struct {

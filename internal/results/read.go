@@ -199,6 +199,12 @@ func (r *reading) grep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	select {
+	case searching <- struct{}{}:
+		defer func() { <-searching }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	s := search{pattern: r.q.grep, max: r.max, deadline: time.Now().Add(searchTime)}
 	next, err := s.run(ctx, r.text[start:end], from)
 	if err != nil {

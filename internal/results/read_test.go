@@ -284,3 +284,30 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A search waits for its turn, as long as somebody waits for it.
+func TestSearchesWaitForTheirTurn(t *testing.T) {
+	for range cap(searching) {
+		searching <- struct{}{}
+	}
+	q, err := ParseQuery("?grep=x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := documentOf("x").Read(ctx, &q, 100); !errors.Is(err, context.Canceled) {
+		t.Errorf("a search that nobody waits for: %v", err)
+	}
+	done := make(chan error)
+	go func() {
+		_, err := documentOf("x").Read(context.Background(), &q, 100)
+		done <- err
+	}()
+	for range cap(searching) {
+		<-searching
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
