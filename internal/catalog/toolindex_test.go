@@ -91,6 +91,63 @@ func TestIndexesOfViews(t *testing.T) {
 	}
 }
 
+// Hidden tools change no byte of any page: names, scores, totals, and what stands in for a word that
+// is misspelled, or that a name begins.
+func TestHiddenToolsChangeNoByteOfAPage(t *testing.T) {
+	opts := Options{Policy: policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{
+		{Name: "names", Effect: policy.Deny, Who: policy.Who{Subjects: []string{"ann"}}, What: policy.What{Tools: []string{"*hidden*"}}},
+		{Name: "server", Effect: policy.Deny, Who: policy.Who{Subjects: []string{"ann"}}, What: policy.What{Upstreams: []string{"git"}}},
+	}})}
+	visible := []string{tool("read_file"), tool("write_file"), tool("list_files"), tool("create_issue"), tool("get_forecast")}
+	var all, git []string
+	for i := range 300 {
+		all = append(all, tool(fmt.Sprintf("hidden_%d_file_issue_forcast_zebra", i)))
+		git = append(git, tool(fmt.Sprintf("create_issue_%d", i)))
+	}
+	alone := Build(opts, []Source{source(t, "files", "files", visible...)}).View(who("ann"), nil).ToolIndex()
+	beside := Build(opts, []Source{source(t, "git", "git", git...), source(t, "files", "files", append(all, visible...)...)}).View(who("ann"), nil).ToolIndex()
+	page := func(x *ToolIndex, q search.Query) string {
+		p := x.Search(q)
+		out := fmt.Sprintf("%d, next %d:", p.Total, p.Next)
+		for _, h := range p.Hits {
+			out += fmt.Sprintf(" %d %s %b", h.Index, x.Tool(h.Index).Public, h.Score)
+		}
+		return out
+	}
+	for _, text := range []string{"", "file", "create issue", "issue_1", "forcast", "zebra", "git", "hid", "files read", "lsit", "what is there?"} {
+		for _, q := range []search.Query{{Text: text}, {Text: text, Limit: 2}, {Text: text, Upstream: "git"}, {Text: text, True: search.ReadOnly}} {
+			if with, without := page(beside, q), page(alone, q); with != without {
+				t.Errorf("%+v: hidden tools change the page from %s to %s", q, without, with)
+			}
+		}
+	}
+}
+
+// The tools whose embeddings are made are those that searches of a profile may find.
+func TestSearchDocs(t *testing.T) {
+	sources := []Source{source(t, "files", "files", tool("read"), tool("write")), source(t, "git", "git", tool("push"))}
+	docs := &Docs{}
+	texts := func(p *profile.Profile) (out []string) {
+		for d, text := range Build(Options{Policy: allowAll, Profile: p, Docs: docs}, sources).SearchDocs() {
+			out = append(out, d.Name()+"="+text())
+		}
+		return out
+	}
+	if got := texts(nil); got != nil {
+		t.Errorf("a table without a profile has %q", got)
+	}
+	if got := texts(profileOf(t, profile.Options{})); got != nil {
+		t.Errorf("a profile that lists its tools has %q", got)
+	}
+	got := texts(profileOf(t, profile.Options{
+		Search: true, Upstreams: []string{"files"}, Pinned: []string{"files__write"},
+		Own: []profile.OwnItem{{Kind: call.Tool, Definition: wire.Raw(tool("search_tools")), Meta: true}},
+	}))
+	if want := []string{"files__read=read\nfiles", "files__write=write\nfiles"}; !slices.Equal(got, want) {
+		t.Errorf("a profile with search has %q, want %q", got, want)
+	}
+}
+
 // A new table has the indexes that were in use, and takes over those that have not changed.
 func TestWarm(t *testing.T) {
 	docs := &Docs{}

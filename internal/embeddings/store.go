@@ -32,6 +32,8 @@ const (
 	maxText = 2 << 10
 	// maxDocs is how many documents have vectors.
 	maxDocs = 50_000
+	// maxUnwanted is how many vectors are kept beside twice those that are wanted.
+	maxUnwanted = 5_000
 	// maxNearest is how many documents a ranking has.
 	maxNearest = 50
 )
@@ -187,10 +189,13 @@ func (s *Store) missing() (keys []key, texts []string) {
 	return keys, texts
 }
 
-// save writes the vectors that are wanted, and forgets the others.
+// save writes the vectors. Those that are not wanted now are kept within a bound: their server may
+// be away for a while, as all are after a start.
 func (s *Store) save() {
 	s.mu.Lock()
-	maps.DeleteFunc(s.made, func(k key, _ []float32) bool { return !s.wanted[k] })
+	if len(s.made) > 2*len(s.wanted)+maxUnwanted {
+		maps.DeleteFunc(s.made, func(k key, _ []float32) bool { return !s.wanted[k] })
+	}
 	made := maps.Clone(s.made)
 	s.mu.Unlock()
 	if s.file == "" {

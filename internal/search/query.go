@@ -10,10 +10,11 @@ import (
 // The bounds on the words of a query.
 const (
 	maxQuery        = 4 << 10 // bytes of its text
-	maxQueryTerms   = 48      // words, and the words that are looked for instead of them
-	maxUnknown      = 8       // words for which known ones that look alike are searched
-	maxAlternatives = 3       // such words for one
-	minMisspelled   = 4       // bytes of a word that may be misspelled
+	maxQueryWords   = 48
+	maxQueryTerms   = 480 // words, and those that are looked for instead of them
+	maxUnknown      = 8   // words for which known ones that look alike are searched
+	maxAlternatives = 3   // such words for one
+	minMisspelled   = 4   // bytes of a word that may be misspelled
 )
 
 // How much a word that is found instead of one of the query counts.
@@ -35,7 +36,7 @@ type queryTerm struct {
 
 // parse reads the words of a query.
 func (x *Index) parse(s *scratch, text string) {
-	s.terms = s.terms[:0]
+	s.terms, s.words = s.terms[:0], 0
 	unknown, first := 0, 0 // the first term of a word with parts
 	before := alone
 	s.stemmer.terms(text, true, func(term string, kind wordKind) {
@@ -87,11 +88,14 @@ func (x *Index) compounds(s *scratch, text string) {
 
 // want adds a term unless the query has it already or has too many.
 func (s *scratch) want(id termID, weight float32, instead bool) bool {
-	if len(s.terms) == maxQueryTerms {
+	if len(s.terms) == maxQueryTerms || !instead && s.words == maxQueryWords {
 		return false
 	}
-	if !instead && slices.ContainsFunc(s.terms, func(t queryTerm) bool { return t.id == id && !t.instead }) {
-		return false
+	if !instead {
+		if slices.ContainsFunc(s.terms, func(t queryTerm) bool { return t.id == id && !t.instead }) {
+			return false
+		}
+		s.words++
 	}
 	s.terms = append(s.terms, queryTerm{id, weight, instead})
 	return true

@@ -72,6 +72,7 @@ type scratch struct {
 	found        []int32   // documents with a score
 	touched      []int32   // documents with a best
 	terms        []queryTerm
+	words        int // terms that stand for themselves
 	stemmer      stemmer
 }
 

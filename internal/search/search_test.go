@@ -123,6 +123,14 @@ func TestCompounds(t *testing.T) {
 	}
 }
 
+// Words that have many similar ones leave room for the others.
+func TestTheLastWordsOfALongQueryCount(t *testing.T) {
+	query := "create delete list get find update run retry stop send reply assign approve merge copy undo move check save upload share mute currency"
+	if got := names(indexOf(examples).Search(Query{Text: query, Limit: MaxLimit})); !slices.Contains(got, "bank__convert") {
+		t.Errorf("%q finds %q", query, got)
+	}
+}
+
 func TestToolsThatDoWhatIsAskedCountMore(t *testing.T) {
 	var tools []Tool
 	for _, name := range []string{"remove_card", "update_card", "start_card", "close_card", "create_card", "get_card"} {

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/blevesearch/snowballstem"
@@ -260,8 +261,8 @@ func groupsOf(groups string) map[string][]string {
 		words := strings.Fields(group)
 		for _, a := range words {
 			for _, b := range words {
-				if a != b {
-					m[st.stem(a)] = append(m[st.stem(a)], st.stem(b))
+				if stem, other := st.stem(a), st.stem(b); stem != other && !slices.Contains(m[stem], other) {
+					m[stem] = append(m[stem], other)
 				}
 			}
 		}
