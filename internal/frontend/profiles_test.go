@@ -1,9 +1,12 @@
 package frontend
 
 import (
+	"bufio"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
@@ -92,4 +95,35 @@ func TestEndsOfSessionsInProfiles(t *testing.T) {
 	expect(func(_, profile string) bool { return profile == "ops" })
 	p.s.Revoke([]string{(&call.Principal{Subject: "ann", AuthMethod: "api-key"}).Identity()})
 	expect(func(who, profile string) bool { return profile == "ops" || who == "ann" })
+}
+
+// The client on a pipe ends with its profile, and its program says why.
+func TestStdioEndsWithItsProfile(t *testing.T) {
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
+	for _, profile := range []string{"", "coding"} {
+		in, client := io.Pipe()
+		answers, out := io.Pipe()
+		ended := make(chan error, 1)
+		go func() {
+			ended <- s.ServeStdio(t.Context(), call.Local.In(profile), in, out, time.Second)
+			out.Close()
+		}()
+		lines := bufio.NewScanner(answers)
+		if _, err := io.WriteString(client, pingBody+"\n"); err != nil || !lines.Scan() {
+			t.Fatal("no answer", err)
+		}
+		s.EndProfiles(func(profile string) bool { return profile == "coding" })
+		if profile == "" { // it goes on until its input ends
+			if _, err := io.WriteString(client, pingBody+"\n"); err != nil || !lines.Scan() {
+				t.Error("a client of another profile was ended:", err)
+			}
+			client.Close()
+		}
+		for lines.Scan() {
+		}
+		if err := <-ended; (err != nil) != (profile == "coding") {
+			t.Errorf("in profile %q it ends with %v", profile, err)
+		}
+		client.Close()
+	}
 }

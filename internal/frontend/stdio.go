@@ -27,7 +27,7 @@ var errNotReading = errors.New("the client does not read what is written to it")
 //
 // When in ends, running requests have the time drain to be answered; the same holds
 // after Drain. When ctx ends, everything ends at once. The error is nil unless in
-// cannot be read or out cannot be written. The goroutines that read and write may
+// cannot be read, out cannot be written, or the principal's profile was removed. The goroutines that read and write may
 // outlive ServeStdio, because a blocked pipe cannot be interrupted.
 func (s *Server) ServeStdio(ctx context.Context, principal *call.Principal, in io.Reader, out io.Writer, drain time.Duration) error {
 	st := stream.New(stream.Options{Lines: true, DropWhenBehind: true})
@@ -59,6 +59,9 @@ func (s *Server) ServeStdio(ctx context.Context, principal *call.Principal, in i
 			s.log.Warn("calls that still ran after the end of the input were cancelled")
 			return err
 		case well := <-written:
+			if cause := context.Cause(p.ctx); errors.Is(cause, errNoProfile) {
+				return cause
+			}
 			if !well && ctx.Err() == nil {
 				return errNotReading
 			}
