@@ -9,7 +9,7 @@ import (
 type Results struct {
 	TTL          time.Duration `yaml:"ttl" default:"1h" min:"1s" doc:"how long a result that max_result of a profile has shortened can be read"`
 	Memory       Size          `yaml:"memory" default:"256MiB" min:"1MiB" doc:"memory for the kept results of all principals; the oldest go first"`
-	PerPrincipal Size          `yaml:"per_principal" default:"64MiB" min:"1MiB" doc:"memory for the kept results of one principal in one profile; a result that is larger is sent whole"`
+	PerPrincipal Size          `yaml:"per_principal" default:"64MiB" min:"1MiB" doc:"memory for the kept results of one principal in all profiles; a result that is larger is sent whole"`
 }
 
 // check compares the bounds.

@@ -42,7 +42,7 @@ func (in *invocation) read(ctx context.Context, uri string, add func(*results.Qu
 		return p, "", "", call.ErrNoItem
 	}
 	who := in.call.Principal
-	d, err := in.tools.Results.Store.Get(ctx, results.Owner{Key: who.Key(), Profile: who.Profile}, id)
+	d, err := in.tools.Results.Store.Get(ctx, results.Owner{Identity: who.Identity(), Profile: who.Profile}, id)
 	switch {
 	case errors.Is(err, results.ErrUnknown):
 		return p, "", "", call.ErrNoItem

@@ -21,7 +21,7 @@ func (f *fixture) keptText(t *testing.T, who *call.Principal, texts ...string) s
 		blocks = append(blocks, `{"type":"text","text":`+string(wire.String(text))+`}`)
 	}
 	s := results.Shorten(wire.ValueOf(wire.Raw(`{"content":[`+strings.Join(blocks, ",")+`]}`)), 10, false)
-	id, err := f.Results.Store.Put(t.Context(), results.Owner{Key: who.Key(), Profile: who.Profile}, s.Document)
+	id, err := f.Results.Store.Put(t.Context(), results.Owner{Identity: who.Identity(), Profile: who.Profile}, s.Document)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,11 @@ import (
 	"time"
 )
 
-// Owner is the principal who may read a document.
+// Owner is who may read a document: a principal, in one profile.
 type Owner struct {
-	// Key identifies the principal and the profile through which they call.
-	Key string
+	// Identity identifies the principal in all profiles. What a principal may keep is bounded
+	// for all of them together.
+	Identity string
 	// Profile is the name of the profile.
 	Profile string
 }
@@ -43,7 +44,7 @@ var (
 type Limits struct {
 	TTL      time.Duration // how long a document is kept
 	Total    int64         // bytes for all owners
-	PerOwner int64         // bytes for one
+	PerOwner int64         // bytes for one principal, in all profiles
 }
 
 // Memory is a Store in the memory of this process. If there is no room, the oldest documents go:
@@ -55,13 +56,13 @@ type Memory struct {
 
 	mu     sync.Mutex
 	limits Limits
-	owners map[string]*holdings // by key
+	owners map[string]*holdings // by identity
 	all    list.List            // of *kept, the oldest first
 	total  int64
 	timer  *time.Timer // runs when the oldest expires; nil if nothing is kept
 }
 
-// holdings are the documents of one owner.
+// holdings are the documents of one principal, in all profiles.
 type holdings struct {
 	docs   map[string]*kept // by id
 	byHash map[uint64]*kept // the newest of those with a hash
@@ -91,7 +92,7 @@ func NewMemory(limits Limits, metrics *Metrics) *Memory {
 
 // Put implements Store.
 func (m *Memory) Put(_ context.Context, owner Owner, d *Document) (string, error) {
-	k := &kept{Document: d, owner: owner, hash: maphash.Bytes(m.seed, d.Text), size: d.Size()}
+	k := &kept{Document: d, owner: owner, hash: maphash.Bytes(m.seed, d.Text) ^ maphash.String(m.seed, owner.Profile), size: d.Size()}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k.expires = time.Now().Add(m.limits.TTL)
@@ -99,17 +100,17 @@ func (m *Memory) Put(_ context.Context, owner Owner, d *Document) (string, error
 		// It is the newest again, so that the ends of both lists stay sorted by expiry.
 		same.expires = k.expires
 		m.all.MoveToBack(same.inAll)
-		m.owners[owner.Key].all.MoveToBack(same.inOwner)
+		m.owners[owner.Identity].all.MoveToBack(same.inOwner)
 		return same.id, nil
 	}
 	if k.size > min(m.limits.PerOwner, m.limits.Total) {
 		return "", ErrTooLarge
 	}
-	m.makeRoom(owner.Key, k.size)
-	h := m.owners[owner.Key]
+	m.makeRoom(owner.Identity, k.size)
+	h := m.owners[owner.Identity]
 	if h == nil {
 		h = &holdings{docs: map[string]*kept{}, byHash: map[uint64]*kept{}}
-		m.owners[owner.Key] = h
+		m.owners[owner.Identity] = h
 	}
 	k.id = newID()
 	h.docs[k.id], h.byHash[k.hash] = k, k
@@ -122,11 +123,11 @@ func (m *Memory) Put(_ context.Context, owner Owner, d *Document) (string, error
 
 // same returns an equal document that the owner keeps, nil for none.
 func (m *Memory) same(k *kept) *kept {
-	h := m.owners[k.owner.Key]
+	h := m.owners[k.owner.Identity]
 	if h == nil {
 		return nil
 	}
-	if other := h.byHash[k.hash]; other != nil && other.equals(k.Document) {
+	if other := h.byHash[k.hash]; other != nil && other.owner == k.owner && other.equals(k.Document) {
 		return other
 	}
 	return nil
@@ -160,7 +161,7 @@ func (m *Memory) evict(e *list.Element) {
 
 // remove removes a document.
 func (m *Memory) remove(k *kept) {
-	h := m.owners[k.owner.Key]
+	h := m.owners[k.owner.Identity]
 	delete(h.docs, k.id)
 	if h.byHash[k.hash] == k {
 		delete(h.byHash, k.hash)
@@ -170,7 +171,7 @@ func (m *Memory) remove(k *kept) {
 	h.total -= k.size
 	m.total -= k.size
 	if len(h.docs) == 0 {
-		delete(m.owners, k.owner.Key)
+		delete(m.owners, k.owner.Identity)
 	}
 }
 
@@ -178,12 +179,12 @@ func (m *Memory) remove(k *kept) {
 func (m *Memory) Get(_ context.Context, owner Owner, id string) (*Document, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h := m.owners[owner.Key]
+	h := m.owners[owner.Identity]
 	if h == nil {
 		return nil, ErrUnknown
 	}
 	k := h.docs[id]
-	if k == nil || !time.Now().Before(k.expires) {
+	if k == nil || k.owner != owner || !time.Now().Before(k.expires) {
 		return nil, ErrUnknown
 	}
 	return k.Document, nil

@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	ann = Owner{Key: "@p\x00ann", Profile: "p"}
-	bob = Owner{Key: "@p\x00bob", Profile: "p"}
+	ann = Owner{Identity: "ann", Profile: "p"}
+	bob = Owner{Identity: "bob", Profile: "p"}
 )
 
 // sized returns a document of this size, in which i makes the difference.
@@ -50,12 +50,16 @@ func TestDocumentsAreTheirOwners(t *testing.T) {
 	defer m.Close()
 	id := put(t, m, ann, sized(1, 2000))
 	same := put(t, m, bob, sized(1, 2000))
-	elsewhere := Owner{Key: "@q\x00ann", Profile: "q"}
+	elsewhere := Owner{Identity: "ann", Profile: "q"}
 	if id == same || len(id) != 32 {
 		t.Errorf("ids %q and %q", id, same)
 	}
 	if !has(m, ann, id) || has(m, bob, id) || has(m, elsewhere, id) || has(m, ann, same) || has(m, ann, "") || has(m, Owner{}, id) {
 		t.Error("a document is not its owner's alone")
+	}
+	other := put(t, m, elsewhere, sized(1, 2000))
+	if other == id || has(m, ann, other) || !has(m, elsewhere, other) {
+		t.Error("an equal document of another profile is the same one")
 	}
 	if again := put(t, m, ann, sized(1, 2000)); again != id {
 		t.Errorf("an equal document has the id %q, and not %q", again, id)
@@ -64,8 +68,12 @@ func TestDocumentsAreTheirOwners(t *testing.T) {
 		t.Errorf("a document that is too large: %v", err)
 	}
 	m.Retain(func(profile string) bool { return profile == "q" })
-	if has(m, ann, id) || m.total != 0 || m.timer != nil || len(m.owners) != 0 {
-		t.Error("documents of a profile that is gone are kept")
+	if has(m, ann, id) || !has(m, elsewhere, other) {
+		t.Error("documents of a profile that is gone are kept, or those of another are not")
+	}
+	m.Retain(func(string) bool { return false })
+	if m.total != 0 || m.timer != nil || len(m.owners) != 0 {
+		t.Error("documents of profiles that are gone are kept")
 	}
 }
 
@@ -127,7 +135,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if has(m, bob, bobs[0]) || !has(m, bob, third) || !has(m, ann, ids[1]) {
 		t.Error("an owner pushes out what others keep")
 	}
-	cyd := Owner{Key: "@p\x00cyd", Profile: "p"}
+	cyd := Owner{Identity: "cyd", Profile: "p"}
 	put(t, m, cyd, sized(1, 2000))
 	if has(m, ann, ids[1]) || !has(m, bob, third) {
 		t.Error("the oldest of all does not go first")
@@ -143,6 +151,20 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// A principal does not multiply what it may keep by using several profiles.
+func TestBoundForAllProfiles(t *testing.T) {
+	m := NewMemory(Limits{time.Hour, 100_000, 6_000}, nil)
+	defer m.Close()
+	inOther := Owner{Identity: ann.Identity, Profile: "q"}
+	first := put(t, m, ann, sized(1, 2000))
+	for n := range 3 {
+		put(t, m, inOther, sized(n, 2000))
+	}
+	if has(m, ann, first) || m.total != 6_000 {
+		t.Errorf("%d bytes are kept, the oldest: %v", m.total, has(m, ann, first))
+	}
+}
+
 // Owners never see documents of others, and the store never holds more than its limits, whatever
 // they do at once.
 func TestOwnersAtOnce(t *testing.T) {
@@ -151,7 +173,7 @@ func TestOwnersAtOnce(t *testing.T) {
 	whose := map[string]Owner{}
 	var wg sync.WaitGroup
 	for i := range 6 {
-		who := Owner{Key: fmt.Sprint("@p\x00", i), Profile: "p"}
+		who := Owner{Identity: fmt.Sprint(i), Profile: "p"}
 		wg.Go(func() {
 			for n := range 300 {
 				id, err := m.Put(context.Background(), who, sized(n%7, 700+rand.IntN(8000)))
@@ -173,7 +195,7 @@ func TestOwnersAtOnce(t *testing.T) {
 				}
 				mu.Unlock()
 				m.mu.Lock()
-				if m.total > 60_000 || m.owners[who.Key] != nil && m.owners[who.Key].total > 20_000 {
+				if m.total > 60_000 || m.owners[who.Identity] != nil && m.owners[who.Identity].total > 20_000 {
 					t.Errorf("%d bytes are kept", m.total)
 				}
 				m.mu.Unlock()

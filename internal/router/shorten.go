@@ -81,7 +81,9 @@ func (f *forwarding) keep(result wire.Raw, rules *ResultRules) wire.Raw {
 }
 
 // ownerOf returns the owner of what is kept for a principal: in this profile, nobody else.
-func ownerOf(p *call.Principal) results.Owner { return results.Owner{Key: p.Key(), Profile: p.Profile} }
+func ownerOf(p *call.Principal) results.Owner {
+	return results.Owner{Identity: p.Identity(), Profile: p.Profile}
+}
 
 // clientValidates reports whether the client may hold the structuredContent of a result against
 // an outputSchema: its list has one for the tool, and its revision knows both.
