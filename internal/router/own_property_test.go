@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
@@ -142,5 +143,68 @@ func TestHiddenToolsAreNotFound(t *testing.T) {
 	}
 	if hiddenTools < 200 || found < 200 || reached < 100 {
 		t.Errorf("the policies are too much alike: %d tools hidden, %d searches with results, %d calls reached", hiddenTools, found, reached)
+	}
+}
+
+// A client that carries tasks gets the task of an inner call, and asks for it like for any other.
+// For a client that does not, the gateway waits.
+func TestInnerCallsAsTasks(t *testing.T) {
+	modern := &tasksUpstream{revision: wire.Rev20260728, answers: map[string]string{
+		"tools/call": `{"resultType":"task","taskId":"n1","status":"working"}`,
+		"tasks/get":  `{"taskId":"n1","status":"completed","result":{"content":[]}}`,
+	}}
+	legacy := &tasksUpstream{revision: wire.Rev20251125, answers: map[string]string{
+		"tools/call": `{"task":{"taskId":"n1","status":"working"}}`, "tasks/get": `{"taskId":"n1","status":"completed"}`, "tasks/result": `{"content":[]}`,
+	}}
+	for _, tt := range []struct {
+		name, upstreams string
+		u               *tasksUpstream
+		revision        wire.Revision
+		caps, more      string
+		task            bool
+	}{
+		{"modern", modernTasks, modern, wire.Rev20260728, tasksDeclared, ``, true},
+		{"modern without tasks", modernTasks, modern, wire.Rev20260728, `{}`, ``, false},
+		{"legacy", legacyTasks, legacy, wire.Rev20251125, `{}`, `,"task":{"ttl":1}`, true},
+		{"legacy without a task", legacyTasks, legacy, wire.Rev20251125, `{}`, ``, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tool := anyTool
+				if !tt.task {
+					tool = taskTool
+				}
+				r := routerWithTasks(t, tt.u, tt.upstreams, tool)
+				r.ownTools = metatool.New()
+				src := source(t, "files", nil)
+				src.Revision, src.Capabilities = tt.u.revision, wire.Raw(tt.upstreams)
+				src.Items[call.Tool] = []wire.Raw{wire.Raw(tool)}
+				p, err := profile.New(profile.Options{Name: "default", Configured: []profile.Upstream{{Name: "files"}}, Search: true, Own: metatool.Items(metatool.Options{Search: true})})
+				if err != nil {
+					t.Fatal(err)
+				}
+				routes := *r.Routes()
+				routes.Table = catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Default: policy.Allow}), Profile: p}, []catalog.Source{src})
+				r.Swap(&routes)
+				name := wire.ValueOf(wire.Raw(tool)).Get("name").Str()
+				got := wire.ValueOf(wire.Raw(ask(t, r, tt.revision, tt.caps, "ann", "tools/call", `{"name":"call_tool","arguments":{"name":"files__`+name+`"}`+tt.more+`}`)))
+				if !tt.task {
+					if string(got.Raw()) != `{"content":[]}` {
+						t.Errorf("got %s, want the result", got.Raw())
+					}
+					return
+				}
+				id := got.Get("taskId").Str() + got.Get("task", "taskId").Str()
+				if id == "" || id == "n1" {
+					t.Fatalf("got %s, want a task with a public id", got.Raw())
+				}
+				if state := ask(t, r, tt.revision, tt.caps, "ann", "tasks/get", `{"taskId":"`+id+`"}`); !strings.Contains(state, `"completed"`) {
+					t.Errorf("the task is %s", state)
+				}
+				if state := ask(t, r, tt.revision, tt.caps, "bob", "tasks/get", `{"taskId":"`+id+`"}`); strings.Contains(state, `"completed"`) {
+					t.Errorf("another principal gets the task: %s", state)
+				}
+			})
+		})
 	}
 }
