@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tiktoken-go/tokenizer"
 
@@ -16,6 +17,7 @@ import (
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/profile"
+	"mcpgateway/internal/script"
 	"mcpgateway/internal/wire"
 )
 
@@ -104,6 +106,7 @@ func rows(t *testing.T, servers []server) []row {
 	}
 	search := metatool.Options{Search: true}
 	split := metatool.Options{Search: true, Split: true}
+	scripts := metatool.Options{Search: true, Scripts: &script.Limits{Steps: 1_000_000, Calls: 100, Parallel: 8, Time: 2 * time.Minute, Output: 64 << 10}}
 	found := viewOf(t, servers, profile.Options{Search: true, Own: metatool.Items(search), Introduction: metatool.Introduction(search)})
 	return []row{
 		listing("`catalog: list`", viewOf(t, servers, profile.Options{})),
@@ -112,6 +115,7 @@ func rows(t *testing.T, servers []server) []row {
 			Search: true, Pinned: pinned, Own: metatool.Items(search), Introduction: metatool.Introduction(search),
 		})),
 		listing("`catalog: search` with `split`", viewOf(t, servers, profile.Options{Search: true, Own: metatool.Items(split), Introduction: metatool.Introduction(split)})),
+		listing("`catalog: search` with `scripts`", viewOf(t, servers, profile.Options{Search: true, Own: metatool.Items(scripts), Introduction: metatool.Introduction(scripts)})),
 		listing("`catalog: search`", found),
 		{what: "one answer of `search_tools`: ten tools", text: answer(t, found, metatool.SearchTools, `{"query":"create a file"}`)},
 		{what: "one answer of `describe_tools`: the first two of them", text: answer(t, found, metatool.DescribeTools, firstTwo(t, found, "create a file"))},
