@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mcpgateway/internal/call"
@@ -215,6 +216,22 @@ func (d *draft) override() {
 			d.raw = wire.SetMember(d.raw, m.name, wire.String(m.text))
 		}
 	}
+	d.raw = withHints(d.raw, o.Annotations)
+}
+
+// withHints returns a tool with hints in the place of its own.
+func withHints(tool wire.Raw, hints map[string]bool) wire.Raw {
+	if len(hints) == 0 {
+		return tool
+	}
+	annotations := wire.ValueOf(tool).Get("annotations").Raw()
+	if wire.ValueOf(annotations).Kind() != '{' {
+		annotations = wire.Raw("{}")
+	}
+	for _, name := range slices.Sorted(maps.Keys(hints)) {
+		annotations = wire.SetMember(annotations, name, strconv.AppendBool(nil, hints[name]))
+	}
+	return wire.SetMember(tool, "annotations", annotations)
 }
 
 // unmatched reports overrides without an item, if the upstream is up.

@@ -303,3 +303,59 @@ func TestTrimmedEntries(t *testing.T) {
 		t.Errorf("instructions: %q", got)
 	}
 }
+
+// TestProfileKeepsRoutes checks that an unlisted URI does not lead to another upstream because
+// the profile has fewer.
+func TestProfileKeepsRoutes(t *testing.T) {
+	sources := []Source{source(t, "files", ""), source(t, "open", "", resource("x:y"))}
+	resolves(t, build(sources...).View(call.Anonymous, nil), call.Resource, "x:z", "", "")
+	v := Build(Options{Policy: allowAll, Profile: profileOf(t, profile.Options{Upstreams: []string{"open"}})}, sources).View(call.Anonymous, nil)
+	resolves(t, v, call.Resource, "x:y", "open", "x:y")
+	resolves(t, v, call.Resource, "x:z", "", "")
+}
+
+// TestSelectsByAnnotations checks hints of tools, those that an override sets, and defaults.
+func TestSelectsByAnnotations(t *testing.T) {
+	annotated := func(name, annotations string) string {
+		return `{"name":"` + name + `","inputSchema":{"type":"object"},"annotations":` + annotations + `}`
+	}
+	src := source(t, "files", "files", tool("plain"), annotated("reads", `{"readOnlyHint":true}`), annotated("adds", `{"destructiveHint":false,"openWorldHint":false}`),
+		tool("told"), resource("file:///a"), prompt("ask"))
+	src.Rules.ToolOverride = map[string]Override{"told": {Annotations: map[string]bool{"readOnlyHint": true, "idempotentHint": false}}}
+	for _, tt := range []struct {
+		hints map[string]bool
+		want  []string
+	}{
+		{map[string]bool{"readOnlyHint": true}, []string{"files__reads", "files__told"}},
+		{map[string]bool{"readOnlyHint": false}, []string{"files__plain", "files__adds"}},
+		{map[string]bool{"destructiveHint": false}, []string{"files__reads", "files__adds", "files__told"}},
+		{map[string]bool{"idempotentHint": true, "openWorldHint": true}, []string{"files__reads", "files__told"}},
+		{map[string]bool{"openWorldHint": false}, []string{"files__adds"}},
+	} {
+		tbl := Build(Options{Policy: allowAll, Profile: profileOf(t, profile.Options{Annotations: tt.hints, Trim: profile.Trim{Annotations: true}})}, []Source{src})
+		wantNames(t, tbl, call.Tool, tt.want...)
+		wantNames(t, tbl, call.Resource, "files+file:///a")
+		wantNames(t, tbl, call.Prompt, "files__ask")
+		v := tbl.View(call.Anonymous, nil)
+		if p := v.Parts()[0]; !v.Restricts(call.Tool, p) || v.Restricts(call.Prompt, p) {
+			t.Error("the list of tools is taken for whole, or that of prompts for a part")
+		}
+	}
+	if told := build(src).entries[call.Tool][3]; string(told.Raw) != `{"name":"files__told","inputSchema":{"type":"object"},"annotations":{"idempotentHint":false,"readOnlyHint":true}}` {
+		t.Errorf("an override of hints makes %s", told.Raw)
+	}
+}
+
+// TestDeniedByPreferredName checks that a template does not lead to a listed resource that is denied under the
+// name that another upstream has.
+func TestDeniedByPreferredName(t *testing.T) {
+	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "no", Effect: policy.Deny, What: policy.What{Resources: []string{"file:///x"}}}}})
+	tbl := Build(Options{Policy: p}, []Source{
+		source(t, "a", "", resource("file:///x"), template("file:///{+p}")),
+		source(t, "b", "", resource("file:///x"), template("file:///{+p}")),
+	})
+	v := tbl.View(call.Anonymous, nil)
+	resolves(t, v, call.Resource, "b+file:///y", "b", "file:///y")
+	resolves(t, v, call.Resource, "b+file:///x", "", "")
+	resolves(t, v, call.Resource, "file:///x", "", "")
+}

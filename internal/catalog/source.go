@@ -80,6 +80,9 @@ type Override struct {
 	Title       string // "" keeps the upstream's
 	Description string // "" keeps the upstream's
 	Hidden      bool   // it is not published, and cannot be used
+
+	Annotations map[string]bool // hints in the place of those of the tool, by name
+	Tags        []string        // of the item, beside those of the upstream; searches find it by them
 }
 
 func (r *Rules) override(kind call.Kind, native string) Override {

@@ -169,7 +169,11 @@ func (d *Docs) Begin() {
 // doc returns the document of a tool.
 func (d *Docs) doc(e *Entry) *search.Doc {
 	whole := e.Ordinary()
-	tags := e.part.Rules().Tags
+	rules := e.part.Rules()
+	tags := rules.Tags
+	if own := rules.override(e.Kind, e.Native).Tags; len(own) > 0 {
+		tags = append(tags[:len(tags):len(tags)], own...)
+	}
 	if d == nil {
 		return analyze(e, whole.Raw, tags)
 	}

@@ -370,6 +370,11 @@ func (v *View) target(p *Part, public, native string) (Target, bool) {
 func (v *View) unlistedPolicy(p *Part, public, native string, raw wire.Raw) *policy.ItemPolicy {
 	it := unlistedItem(p, public, native)
 	it.Raw = raw
+	for e := v.table.Ordinary().public[call.Resource][public]; e != nil && it.PreferredName == ""; e = e.next {
+		if e.part.Upstream() == p.Upstream() && e.Native == native { // a template may lead to a listed item that is denied
+			it.PreferredName = e.preferredName
+		}
+	}
 	j := v.rights.ForItem(it)
 	for _, e := range v.table.sameURI(p, native) {
 		j = policy.Strictest(j, v.entryPolicy(e))

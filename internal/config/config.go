@@ -14,7 +14,8 @@ import (
 // The tags are the schema: yaml is the key, default its default as a user would
 // write it, doc its line in the reference; enum lists the values, min and max bound it, single lets a
 // scalar stand for a list of one, format names an entry of the formats table, alias lists other
-// spellings of the key, and blank makes the empty string the same as no value. With reload a running gateway applies a change of
+// spellings of the key, blank makes the empty string the same as no value, like names a key with the same keys, and only the part of a
+// path below which the key has a meaning. With reload a running gateway applies a change of
 // the key and of the keys below it; other keys need a restart.
 type Config struct {
 	Listen         string        `yaml:"listen" default:"127.0.0.1:8080" format:"address" doc:"address that MCP is served on, as host:port"`

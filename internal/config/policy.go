@@ -151,6 +151,9 @@ func (r *Rule) check(m *mapping) {
 			m.errorf("", "needs %s", key)
 		}
 	}
+	if strings.HasPrefix(m.path.Pattern, "profiles.") {
+		r.checkNarrows(m)
+	}
 	if r.Effect == Deny && m.has("limit") {
 		m.errorf("limit", "has no effect for a rule that denies; remove it")
 	}
@@ -163,6 +166,16 @@ func (r *Rule) check(m *mapping) {
 		r.checkCondition(m, when)
 	}
 	*m.d.rules = append(*m.d.rules, &locatedRule{Rule: r, at: m})
+}
+
+// checkNarrows refuses what has no effect in a rule of a profile.
+func (r *Rule) checkNarrows(m *mapping) {
+	switch {
+	case r.Effect == Allow && m.has("effect") && !m.has("limit") && !m.intended["limit"]:
+		m.errorf("effect", "allow has no effect in a profile, which allows nothing that policy does not; write a rule that denies or confirms, or give this one a limit")
+	case r.Challenge:
+		m.errorf("challenge", "has no effect in a profile, which allows nothing; write it in a rule of policy")
+	}
 }
 
 // check demands that a who in the file names somebody.

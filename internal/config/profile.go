@@ -24,6 +24,9 @@ type Profile struct {
 	Resources PublicFilter `yaml:"resources" doc:"resources of the profile"`
 	Prompts   PublicFilter `yaml:"prompts" doc:"prompts of the profile"`
 
+	Annotations Annotations   `yaml:"annotations,omitempty" doc:"hints that tools of the profile have; one that a tool does not give has the default of the specification"`
+	Policy      ProfilePolicy `yaml:"policy" doc:"rules of the profile; they restrict what policy allows, and never allow more"`
+
 	Names        ProfileNames `yaml:"names" default:"prefixed" enum:"prefixed|short" doc:"names of tools and prompts: with the prefix of their upstream, or short, without it where nothing clashes"`
 	Trim         Trim         `yaml:"trim" doc:"what lists leave out; arguments and results are checked against the whole definition"`
 	Instructions *string      `yaml:"instructions" doc:"instructions in the place of the merged ones of the upstreams; empty means none"`
@@ -51,6 +54,11 @@ type ToolFile struct{ File, Source string }
 
 // maxToolFiles bounds the number of files in tools_from.
 const maxToolFiles = 100
+
+// ProfilePolicy restricts what the policy of all profiles allows.
+type ProfilePolicy struct {
+	Rules []Rule `yaml:"rules" like:"policy.rules" doc:"rules that deny, confirm or limit, by ordinary public names; the strictest of these and the rules of policy decides"`
+}
 
 // CatalogMode says how a profile shows its tools.
 type CatalogMode string
@@ -166,13 +174,17 @@ func (doc *document) checkProfileUpstreams(p *Profile, m *mapping) {
 func (doc *document) checkProfileTags(p *Profile, m *mapping) {
 	var tags []string
 	for i := range doc.Upstreams {
-		tags = append(tags, doc.Upstreams[i].Tags...)
+		u := &doc.Upstreams[i]
+		tags = append(tags, u.Tags...)
+		for _, o := range append(u.Tools.Override[:len(u.Tools.Override):len(u.Tools.Override)], u.Prompts.Override...) {
+			tags = append(tags, o.Tags...)
+		}
 	}
 	slices.Sort(tags)
 	tags = slices.DeleteFunc(slices.Compact(tags), func(tag string) bool { return tag == "" }) // reported already
 	for i, tag := range p.Tags {
 		if tag != "" && !slices.Contains(tags, tag) {
-			m.unknownItem("tags", i, "upstream with the tag", tag, tags)
+			m.unknownItem("tags", i, "upstream or item with the tag", tag, tags)
 		}
 	}
 }

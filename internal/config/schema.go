@@ -38,12 +38,19 @@ func Keys() []Key { return keysOf(reflect.TypeFor[document](), Key{}) }
 func keysOf(t reflect.Type, parent Key) []Key {
 	var keys []Key
 	for _, f := range shapeOf(t).fields {
+		if f.only != "" && !strings.Contains(parent.Path, "."+f.only+".") {
+			continue
+		}
 		key := Key{
 			Path: configfile.Join(parent.Path, f.name), Aliases: f.aliases, Type: f.words(), Default: f.def, Min: f.min, Max: f.max, Doc: f.doc,
 			Reload: parent.Reload || f.reload, Reconnect: parent.Reconnect || f.connection,
 		}
+		if f.like != "" {
+			key.Type += ", as in " + f.like
+		}
 		keys = append(keys, key)
 		switch {
+		case f.like != "":
 		case f.keyed:
 			key.Path += ".*"
 			keys = append(keys, keysOf(f.typ.Elem(), key)...)
@@ -69,11 +76,13 @@ type field struct {
 	min, max string   // in the form of a value; empty: unbounded
 	enum     []string // empty: any value
 	format   string
-	keyed    bool // a slice, written as a mapping of names
-	listed   bool // a plain list in place of the mapping is the value of this key
-	single   bool // a list of one value may be written as that value
-	short    bool // a scalar in place of the mapping is the value of this key
-	blank    bool // the empty string is the same as no value
+	keyed    bool   // a slice, written as a mapping of names
+	listed   bool   // a plain list in place of the mapping is the value of this key
+	single   bool   // a list of one value may be written as that value
+	short    bool   // a scalar in place of the mapping is the value of this key
+	like     string // the path of a key whose values have the same keys, which the reference then leaves out
+	only     string // the part of the path below which the key has a meaning; empty: any
+	blank    bool   // the empty string is the same as no value
 	doc      string
 
 	reload     bool // a running gateway applies a change of it
@@ -163,6 +172,7 @@ func (s *shape) add(t reflect.Type, index []int, connection bool) {
 			name: name, index: at, typ: sf.Type,
 			aliases: split(sf.Tag.Get("alias")),
 			min:     sf.Tag.Get("min"), max: sf.Tag.Get("max"),
+			like: sf.Tag.Get("like"), only: sf.Tag.Get("only"),
 			enum:   split(sf.Tag.Get("enum")),
 			format: sf.Tag.Get("format"), doc: sf.Tag.Get("doc"),
 			keyed: sf.Tag.Get("keyed") != "", short: sf.Tag.Get("short") != "", single: sf.Tag.Get("single") != "", listed: sf.Tag.Get("listed") != "",

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"mcpgateway/internal/configfile"
@@ -198,6 +199,9 @@ type Override struct {
 	Title       string `yaml:"title" doc:"title to show"`
 	Description string `yaml:"description" doc:"description for models and people"`
 	Hidden      bool   `yaml:"hidden" default:"false" doc:"whether to leave the item out"`
+
+	Annotations Annotations `yaml:"annotations,omitempty" only:"tools" doc:"hints in the place of those of the tool; policy and hosts rely on them"`
+	Tags        []string    `yaml:"tags" format:"tag" doc:"words by which profiles select the item, beside the tags of its upstream"`
 }
 
 // check checks combinations of keys of an override.
@@ -206,17 +210,20 @@ func (o *Override) check(m *mapping) {
 	switch {
 	case o.Native == "":
 		m.errorf("", "must be the native name of an item")
-	case o.Hidden && (o.Name != "" || o.Title != "" || o.Description != ""):
+	case o.Hidden && (o.Name != "" || o.Title != "" || o.Description != "" || m.has("annotations") || m.has("tags")):
 		m.errorf("hidden", "contradicts the other keys; a hidden item needs none")
 	case len(m.given) == 0 && len(m.intended) == 0:
-		m.errorf("", "has no effect; set name, title, description or hidden")
+		m.errorf("", "has no effect; set name, title, description, annotations, tags or hidden")
 	}
 }
 
-// check demands that the names of overrides differ.
+// check demands that the names of overrides differ, and that only tools have annotations.
 func (f *NamedFilter) check(m *mapping) {
 	given := make(map[string]string, len(f.Override))
 	for _, o := range f.Override {
+		if o.Annotations.Given() != nil && strings.HasSuffix(m.path.Pattern, ".prompts") {
+			m.errorf("override", "gives the prompt %s annotations, and only tools have them; remove them", configfile.Quote(o.Native))
+		}
 		if o.Name == "" {
 			continue
 		}

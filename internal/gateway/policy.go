@@ -30,8 +30,17 @@ func newPolicy(cfg *config.Config, entries []*upstreamEntry) (*policy.Policy, er
 	for _, e := range entries {
 		o.Upstreams[e.name] = e.filter
 	}
+	if o.Rules, err = policyRules(cfg.Policy.Rules); err != nil {
+		return nil, err
+	}
+	return policy.New(o)
+}
+
+// policyRules translates rules. The error is a config.Errors.
+func policyRules(rules []config.Rule) ([]policy.Rule, error) {
+	var out []policy.Rule
 	var errs config.Errors
-	for _, r := range cfg.Policy.Rules {
+	for _, r := range rules {
 		effect, err := policy.ParseEffect(string(r.Effect))
 		if err != nil {
 			errs = append(errs, &config.Error{File: r.File, Line: r.Pos.Line, Col: r.Pos.Col, Path: r.Name + ".effect", Msg: err.Error()})
@@ -49,12 +58,12 @@ func newPolicy(cfg *config.Config, entries []*upstreamEntry) (*policy.Policy, er
 			}
 			rule.When = condition
 		}
-		o.Rules = append(o.Rules, rule)
+		out = append(out, rule)
 	}
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	return policy.New(o)
+	return out, nil
 }
 
 func limitOf(l config.Limit) *policy.Limit {

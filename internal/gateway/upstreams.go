@@ -140,7 +140,7 @@ func rulesOf(u config.Upstream) catalog.Rules {
 func overrides(list []config.Override) map[string]catalog.Override {
 	out := make(map[string]catalog.Override, len(list))
 	for _, o := range list {
-		out[o.Native] = catalog.Override{Name: o.Name, Title: o.Title, Description: o.Description, Hidden: o.Hidden}
+		out[o.Native] = catalog.Override{Name: o.Name, Title: o.Title, Description: o.Description, Hidden: o.Hidden, Annotations: o.Annotations.Given(), Tags: o.Tags}
 	}
 	return out
 }

@@ -3,7 +3,6 @@ package inspect
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
@@ -55,7 +54,10 @@ func (i *Inspector) Explain(q Question) (Explanation, bool) {
 	if out.excludedFrom(in) {
 		return out, true
 	}
-	out.addSelection(in)
+	if in != nil && out.Decision.Allowed() && !in.Selects(item) {
+		out.refuse("annotations of the profile select no tool with these hints")
+		return out, true
+	}
 
 	// The view decides calls. It also knows of which listed resource a URI is the
 	// canonical spelling.
@@ -84,23 +86,14 @@ func (e *Explanation) excludedFrom(in *profile.Profile) bool {
 	if in == nil || in.HasUpstream(e.Upstream) {
 		return false
 	}
-	e.Decision = policy.Decision{Effect: policy.Deny, Rule: policy.RuleProfileAllow}
-	e.Steps = append([]policy.Step{{
-		Rule: policy.RuleProfileAllow, Effect: policy.Deny, Matches: true,
-		Reason: fmt.Sprintf("neither upstreams nor tags of the profile %s select anything of %s", in.Name(), e.Upstream),
-	}}, e.Steps...)
+	e.refuse(fmt.Sprintf("neither upstreams nor tags of the profile %s select anything of %s", in.Name(), e.Upstream))
 	return true
 }
 
-// addSelection adds the step in which a profile leaves an item out, if it does.
-func (e *Explanation) addSelection(in *profile.Profile) {
-	reason := map[string]string{
-		policy.RuleProfileDeny:  "a deny glob of the profile covers the ordinary name",
-		policy.RuleProfileAllow: "neither allow globs nor tags of the profile cover the item",
-	}[e.Decision.Rule]
-	if in != nil && reason != "" && !slices.ContainsFunc(e.Steps, func(s policy.Step) bool { return s.Rule == e.Decision.Rule }) {
-		e.Steps = append([]policy.Step{{Rule: e.Decision.Rule, Effect: policy.Deny, Matches: true, Reason: reason}}, e.Steps...)
-	}
+// refuse makes the decision that the profile does not select the item.
+func (e *Explanation) refuse(reason string) {
+	e.Decision = policy.Decision{Effect: policy.Deny, Rule: policy.RuleProfileAllow}
+	e.Steps = append([]policy.Step{{Rule: policy.RuleProfileAllow, Effect: policy.Deny, Matches: true, Reason: reason}}, e.Steps...)
 }
 
 // shownAs returns the name of an item in a profile.

@@ -60,6 +60,7 @@ const (
 	useProof
 	useEra
 	useRevision
+	useProfile
 )
 
 // NewCondition compiles a condition. It returns nil if there are diagnostics.
@@ -71,11 +72,7 @@ func NewCondition(text string) (*Condition, []Diagnostic) {
 	if issues.Err() != nil {
 		var diagnostics []Diagnostic
 		for _, e := range issues.Errors() {
-			msg := clean(e.Message)
-			if msg == "undefined field 'profile'" && readsProfile.MatchString(text) {
-				msg = "there are no profiles yet, so a condition cannot read request.profile; remove it"
-			}
-			diagnostics = append(diagnostics, Diagnostic{Line: max(1, e.Location.Line()), Col: 1 + max(0, e.Location.Column()), Msg: msg})
+			diagnostics = append(diagnostics, Diagnostic{Line: max(1, e.Location.Line()), Col: 1 + max(0, e.Location.Column()), Msg: clean(e.Message)})
 		}
 		return nil, diagnostics
 	}
@@ -93,8 +90,6 @@ func NewCondition(text string) (*Condition, []Diagnostic) {
 	c.quick = quickOf(tree)
 	return c, nil
 }
-
-var readsProfile = regexp.MustCompile(`\brequest\s*\.\s*profile\b`)
 
 // unfinished matches the messages of the library about an incomplete text.
 var unfinished = regexp.MustCompile(`^Syntax error: (?:missing ('.*') at|mismatched input|extraneous input|no viable alternative at input) '<EOF>'(?: expecting ('.*'))?$`)
@@ -209,7 +204,7 @@ func (c *Condition) evalForCaller(caller *Caller) outcome {
 	switch {
 	case c == nil:
 		return yes
-	case c.uses&useOfCaller == 0 && c.claims == nil && c.uses != 0:
+	case c.uses&(useOfCaller|useProfile) == 0 && c.claims == nil && c.uses != 0:
 		return maybe // it does not read the caller
 	}
 	e := evaluationOf(vars{caller: caller, open: openArgs | openItem})
@@ -224,7 +219,7 @@ var fields = map[string]map[string]use{
 	"resource":  {"uri": useResource, "native": useResource, "upstream": useResource, "mimeType": useResource | useAnnotations, "annotations": useResource | useAnnotations},
 	"prompt":    {"name": usePrompt, "native": usePrompt, "upstream": usePrompt},
 	"principal": {"subject": useSubject, "issuer": useIssuer, "groups": useGroups, "scopes": useScopes, "claims": useClaims, "proof": useProof},
-	"request":   {"method": useMethod, "era": useEra, "revision": useRevision},
+	"request":   {"method": useMethod, "era": useEra, "revision": useRevision, "profile": useProfile},
 }
 
 // usesOf returns what an expression reads. A variable without a field counts as reading

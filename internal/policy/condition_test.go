@@ -16,8 +16,6 @@ func TestConditionFaults(t *testing.T) {
 		want []Diagnostic
 	}{
 		{`tool.nmae == "x"`, []Diagnostic{{Line: 1, Col: 5, Msg: "undefined field 'nmae'"}}},
-		{`request.profile == "x"`, []Diagnostic{{Line: 1, Col: 8, Msg: "there are no profiles yet, so a condition cannot read request.profile; remove it"}}},
-		{`has(request . profile)`, []Diagnostic{{Line: 1, Col: 4, Msg: "there are no profiles yet, so a condition cannot read request.profile; remove it"}}},
 		{`principal.profile == "x"`, []Diagnostic{{Line: 1, Col: 10, Msg: "undefined field 'profile'"}}},
 		{"true &&\n  tol.name == 'x'", []Diagnostic{{Line: 2, Col: 3, Msg: "unknown name 'tol' (did you mean 'tool'?)"}}},
 		{`tool.name == 1`, []Diagnostic{{Line: 1, Col: 11, Msg: "found no matching overload for '_==_' applied to '(string, int)'"}}},
@@ -57,7 +55,8 @@ func TestUses(t *testing.T) {
 		`size(principal.claims) > 1`:   useClaims,
 		`request.era == ""`:            useEra,
 		`request.method == ""`:         useMethod,
-		`dyn(request) == dyn(request)`: useMethod | useEra | useRevision,
+		`request.profile == ""`:        useProfile,
+		`dyn(request) == dyn(request)`: useMethod | useEra | useRevision | useProfile,
 		`["a"].exists(g, g in principal.scopes && principal.proof == g)`: useScopes | useProof,
 		`["a"].all(args, args == principal.issuer)`:                      useArgs | useIssuer,
 		`principal.claims.a == 1 && principal.claims[tool.name] == 1`:    useClaims | useTool,

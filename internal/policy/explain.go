@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 
 	"mcpgateway/internal/call"
 )
@@ -17,7 +18,8 @@ type Step struct {
 	Reason  string // in one line
 }
 
-// Explanation is a decision with all steps, in the order of the configuration.
+// Explanation is a decision with all steps: the selection of a profile, and what follows in the
+// order of the configuration.
 type Explanation struct {
 	Decision Decision
 	Steps    []Step
@@ -26,11 +28,33 @@ type Explanation struct {
 // Explain explains the decision about a call, or the one for lists if the request is Open.
 // It is the decision of [ItemPolicy.Decide].
 func (p *Policy) Explain(c Caller, it Item, q Request) Explanation {
+	e := p.explainOwn(c, it, q)
+	if p.narrower == nil {
+		return e
+	}
+	own := p.narrower.explainOwn(c, it, q)
+	e.Decision = both(e.Decision, own.Decision)
+	last := len(e.Steps) - 1
+	e.Steps[last].Matches = e.Decision.Rule == RuleDefault
+	e.Steps = slices.Insert(e.Steps, last, own.Steps[:len(own.Steps)-1]...) // the default of a profile always allows
+	if rule := p.narrower.leavesOut(&it); rule != "" {
+		reason := "neither allow globs nor tags of the profile cover the item"
+		if rule == RuleProfileDeny {
+			reason = "a deny glob of the profile covers the ordinary name"
+		}
+		e.Steps = slices.Insert(e.Steps, 0, Step{Rule: rule, Effect: Deny, Matches: true, Reason: reason})
+	}
+	return e
+}
+
+// explainOwn is Explain without regard to a narrower policy.
+func (p *Policy) explainOwn(c Caller, it Item, q Request) Explanation {
 	r := p.newRights(c)
+	r.narrower = nil
 	refusal := r.refusal(&it)
 	j := r.itemRules(&it, it.Public, true)
 	var steps []Step
-	if u := p.upstreams[it.Upstream]; u != nil && u[it.Kind].restricts() {
+	if u := p.upstreams[it.Upstream]; !p.isOwn() && u != nil && u[it.Kind].restricts() {
 		s := Step{Rule: it.Upstream, Effect: Allow, Matches: true, Reason: "the upstream's own lists let it through"}
 		switch refusal {
 		case RuleUpstreamDeny:

@@ -98,7 +98,7 @@ func (p *Policy) leavesOut(it *Item) string {
 // listRule returns the reason of a refusal by the lists of an upstream. In the policy of a
 // profile they are made of the tags that it selects.
 func (p *Policy) listRule(upstream string) string {
-	if p.profile != "" {
+	if p.isOwn() {
 		return RuleProfileAllow
 	}
 	return upstream

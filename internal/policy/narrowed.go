@@ -15,5 +15,8 @@ func (p *Policy) Narrowed(own *Policy) *Policy {
 	return &out
 }
 
+// isOwn reports whether the policy is that of a profile alone.
+func (p *Policy) isOwn() bool { return p.profile != "" && p.narrower == nil }
+
 // Selects reports whether the lists of the policy let an item through. Rules are not asked.
 func (p *Policy) Selects(it Item) bool { return p.leavesOut(&it) == "" }

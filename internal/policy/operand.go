@@ -43,6 +43,7 @@ const (
 	method
 	era
 	revision
+	profile
 )
 
 // isJSON reports whether the operand is a member at a path.
@@ -66,7 +67,7 @@ var sources = map[string]map[string]operand{
 		"subject": {source: subject}, "issuer": {source: issuer}, "proof": {source: proof},
 		"groups": {source: groups}, "scopes": {source: scopes}, "claims": {source: claims},
 	},
-	"request": {"method": {source: method}, "era": {source: era}, "revision": {source: revision}},
+	"request": {"method": {source: method}, "era": {source: era}, "revision": {source: revision}, "profile": {source: profile}},
 }
 
 // operandOf returns the operand that an expression is. It has one value or, for a size, one
@@ -234,6 +235,8 @@ func (s source) text(v *vars) string {
 		return v.req.Method
 	case era:
 		return v.caller.Revision.Era().String()
+	case profile:
+		return v.caller.profile
 	default:
 		return string(v.caller.Revision)
 	}

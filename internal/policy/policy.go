@@ -32,11 +32,14 @@ type Options struct {
 	Upstreams map[string]Upstream // by name; the gateway passes on every item of others
 	Rules     []Rule              // the names differ
 
-	// Profile is the name of the profile whose policy it is, "" for the policy of all; see
-	// [Policy.Narrowed].
+	// Profile is the name of the profile whose policy it is, "" for the policy of all profiles: see
+	// [Policy.Narrowed]. Conditions see it; that of all profiles is taken for DefaultProfile.
 	Profile string
 	Select  Selection // the zero Selection selects every item
 }
+
+// DefaultProfile is the name that conditions see where there is no profile.
+const DefaultProfile = "default"
 
 // Rule is one rule.
 type Rule struct {
@@ -93,6 +96,8 @@ type Limit struct {
 type Caller struct {
 	Principal *call.Principal
 	Revision  wire.Revision // "" if unknown: a condition that depends on it may hold
+
+	profile string // of the policy that judges
 }
 
 // Item is what a decision is about.

@@ -18,7 +18,7 @@ var (
 	}
 	quickFields = []string{
 		"tool.name", "tool.native", "tool.upstream", "resource.uri", "resource.native", "resource.mimeType", "prompt.name", "prompt.upstream",
-		"principal.subject", "principal.issuer", "principal.proof", "request.method", "request.era", "request.revision",
+		"principal.subject", "principal.issuer", "principal.proof", "request.method", "request.era", "request.revision", "request.profile",
 	}
 	quickConstants = []string{`"a"`, `"é\n"`, `""`, `"files__read"`, `"tools/call"`, "0", "1", "-1", "1000000", "true", "false", "null", "9223372036854775807"}
 	quickValues    = []string{

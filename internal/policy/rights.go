@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
@@ -175,6 +176,7 @@ func (p *Policy) Rights(c Caller) *Rights {
 }
 
 func (p *Policy) newRights(c Caller) *Rights {
+	c.profile = cmp.Or(p.profile, DefaultProfile)
 	r := &Rights{
 		policy: p, caller: c,
 		byDefault: &ItemPolicy{listed: newDecision(p.fallback)},

@@ -197,6 +197,7 @@ func requestFields() map[string]*types.FieldType {
 	return map[string]*types.FieldType{
 		"method":   req("method", func(v *vars) string { return v.req.Method }),
 		"era":      req("era", func(v *vars) string { return v.caller.Revision.Era().String() }),
+		"profile":  req("profile", func(v *vars) string { return v.caller.profile }),
 		"revision": req("revision", func(v *vars) string { return string(v.caller.Revision) }),
 	}
 }

@@ -3,9 +3,10 @@
 //	Options ──New──▶ Profile ──catalog──▶ the table of the profile
 //	                    └──Policy(common)──▶ the policy of its table
 //
-// A profile selects by upstreams, by tags, and by globs of ordinary public names: those that
-// items have without any profile, whatever the profile calls them. All that is given has to
-// hold. Tags are alternatives, and an item has those of its upstream and its own.
+// A profile selects by upstreams, by tags, by the annotations of tools, and by globs of ordinary
+// public names: those that items have without any profile, whatever the profile calls them. All
+// that is given has to hold. Tags are alternatives, and an item has those of its upstream and its
+// own.
 //
 // A profile may list few of its tools, and may have items of the gateway itself that help to find
 // and use the others.

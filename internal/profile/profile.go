@@ -17,6 +17,11 @@ type Options struct {
 	Upstreams []string         // nil: all
 	Tags      []string         // nil: items need no tag
 	Select    policy.Selection // by ordinary public names
+	// Annotations are hints that tools must have, by name: true or false. One that a tool does not
+	// give has the default of the specification.
+	Annotations map[string]bool
+	// Rules restrict what the policy of all profiles allows. They mean ordinary public names.
+	Rules []policy.Rule
 
 	// Search says that lists of tools leave out the tools whose ordinary public name no glob of
 	// Pinned matches. They can be called all the same.
@@ -60,6 +65,7 @@ type Profile struct {
 	name    string
 	without map[string]bool // upstreams that are no part of the profile
 	policy  *policy.Policy
+	hints   map[string]bool
 	pinned  *policy.Policy // selects the tools that are listed, nil for all
 	intro   string
 	own     []OwnItem
@@ -72,10 +78,10 @@ type Profile struct {
 // New compiles a profile. It returns an error if a rule is invalid.
 func New(o Options) (*Profile, error) {
 	p := &Profile{
-		name: o.Name, without: make(map[string]bool), intro: o.Introduction, own: o.Own,
+		name: o.Name, without: make(map[string]bool), hints: o.Annotations, intro: o.Introduction, own: o.Own,
 		short: o.ShortNames, trim: o.Trim, instructions: o.Instructions,
 	}
-	own := policy.Options{Default: policy.Allow, Profile: o.Name, Select: o.Select, Upstreams: make(map[string]policy.Upstream)}
+	own := policy.Options{Default: policy.Allow, Profile: o.Name, Select: o.Select, Rules: o.Rules, Upstreams: make(map[string]policy.Upstream)}
 	for _, u := range o.Configured {
 		tagged, whole := o.tagged(&u)
 		switch {
@@ -130,10 +136,15 @@ func (p *Profile) HasUpstream(name string) bool { return !p.without[name] }
 
 // Selects reports whether a listed item of an upstream of the profile is selected. The item is
 // the one that has its ordinary public name.
-func (p *Profile) Selects(it policy.Item) bool { return p.policy.Selects(it) }
+func (p *Profile) Selects(it policy.Item) bool {
+	return p.policy.Selects(it) && (it.Kind != call.Tool || hasHints(it.Raw, p.hints))
+}
 
 // ByDefinition reports whether the selection of items of a kind depends on more than their names.
-func (p *Profile) ByDefinition(call.Kind) bool { return false }
+// It may be called on nil.
+func (p *Profile) ByDefinition(kind call.Kind) bool {
+	return p != nil && kind == call.Tool && len(p.hints) > 0
+}
 
 // Lists reports whether lists show a tool of the profile. The others can be called all the same.
 func (p *Profile) Lists(tool policy.Item) bool { return p.pinned == nil || p.pinned.Selects(tool) }
