@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/demo"
@@ -117,6 +118,8 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 	if err := o.known(cfg, source); err != nil {
 		return err
 	}
+	broken, usable := gateway.CheckTools(cmd.Context(), cfg)
+	report.Findings = append(report.Findings, broken...)
 	profiles := o.profiles(cfg)
 	if o.profile != "" {
 		for _, u := range gateway.UpstreamsOf(cfg, endpoint.IDOf(o.profile)) {
@@ -124,6 +127,7 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 		}
 	}
 	look := *cfg
+	look.Profiles = usable
 	look.Upstreams = slices.DeleteFunc(slices.Clone(cfg.Upstreams), func(u config.Upstream) bool { return u.Disabled || !o.wanted(u.Name) })
 	unchanged := make(map[string]bool)
 	for i, u := range look.Upstreams {
@@ -137,7 +141,7 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 	// The answers of upstreams do not depend on the policy, nor on what /mcp shows.
 	look.Policy = config.Policy{Default: config.Allow}
 	if len(o.probe) > 0 {
-		look.Profiles = slices.DeleteFunc(slices.Clone(cfg.Profiles), func(p config.Profile) bool { return p.Name == endpoint.Default })
+		look.Profiles = slices.DeleteFunc(slices.Clone(usable), func(p config.Profile) bool { return p.Name == endpoint.Default })
 	}
 	found := &inspect.Report{}
 	if !o.offline && (len(look.Upstreams) > 0 || source == "") {
@@ -149,6 +153,7 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 				Probe: o.probe, Limits: inspect.ProbeLimits{Call: o.callTimeout, Items: probeItems},
 				Progress: func(upstream string) { screen.Status("probing " + upstream) },
 			})
+			found.Findings = append(found.Findings, unknownCalls(v, found, &look)...)
 			return context.Cause(ctx)
 		})
 		if err != nil {
@@ -172,6 +177,18 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 		report.Upstreams = append(report.Upstreams, checked)
 	}
 	return nil
+}
+
+// unknownCalls reports calls of tools in files that their profile does not have, unless an upstream that may have them
+// could not be reached.
+func unknownCalls(v *gateway.InProcess, found *inspect.Report, cfg *config.Config) []inspect.Finding {
+	if slices.ContainsFunc(found.Upstreams, func(u inspect.UpstreamReport) bool { return u.Revision == "" }) {
+		return nil
+	}
+	return gateway.CheckCalls(cfg, func(profile, tool string) bool {
+		_, ok := v.Table(endpoint.IDOf(profile)).View(call.Anonymous, nil).Resolve(call.Tool, tool)
+		return ok
+	})
 }
 
 // profiles are the names of the profiles to check: none if only some upstreams are checked, or if there is only the

@@ -1,10 +1,14 @@
 package gateway
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/metatool"
 	"mcpgateway/internal/script"
 	"mcpgateway/internal/toolschema"
@@ -25,10 +29,7 @@ func (gen *generation) addScripts(c *config.Profile, own *metatool.Options) erro
 	for i, f := range c.ToolFiles {
 		tool, err := loadComposite(f)
 		if err == nil && byName[tool.Name] != nil {
-			err = fmt.Errorf("another file defines %s too", tool.Name)
-		}
-		if err == nil && metatool.IsOwn(tool.Name) {
-			err = fmt.Errorf("%s is the name of one of the gateway's own tools", tool.Name)
+			err = errOtherFile(tool.Name)
 		}
 		if err != nil {
 			return fmt.Errorf("profiles.%s.tools_from[%d]: %s: %w", c.Name, i, f.File, err)
@@ -46,6 +47,69 @@ func (gen *generation) addScripts(c *config.Profile, own *metatool.Options) erro
 	return nil
 }
 
+// CheckTools runs the tests in the files of tools_from, and reports what is wrong with the files. It
+// returns the profiles without the files that cannot be used, so that the rest can be checked.
+func CheckTools(ctx context.Context, cfg *config.Config) (findings []inspect.Finding, usable []config.Profile) {
+	usable = slices.Clone(cfg.Profiles)
+	for i := range usable {
+		p := &usable[i]
+		add := func(f config.ToolFile, err error) {
+			found := inspect.Finding{Severity: inspect.SeverityError, What: "configuration", Message: err.Error(), Profile: p.Name, File: f.File, Line: 1, Column: 1, Path: "profiles." + p.Name + ".tools_from"}
+			if at, ok := errors.AsType[*script.Failure](err); ok && at.Line > 0 {
+				found.Line, found.Column = at.Line, at.Column
+				if err == error(at) {
+					found.Message = at.Message
+				}
+				if at.Hint != "" {
+					found.Message += ". " + at.Hint
+				}
+			}
+			findings = append(findings, found)
+		}
+		names := make(map[string]bool)
+		p.ToolFiles = nil
+		for _, f := range cfg.Profiles[i].ToolFiles {
+			tool, err := loadComposite(f)
+			if err == nil && names[tool.Name] {
+				err = errOtherFile(tool.Name)
+			}
+			if err != nil {
+				add(f, err)
+				continue
+			}
+			names[tool.Name] = true
+			p.ToolFiles = append(p.ToolFiles, f)
+			_, failed := tool.Test(ctx, scriptLimits(cfg.Scripts), metatool.Clock{})
+			for _, err := range failed {
+				add(f, err)
+			}
+		}
+	}
+	return findings, usable
+}
+
+// CheckCalls reports calls in files of tools_from that name tools which their profile does not
+// have. resolves reports whether it has one.
+func CheckCalls(cfg *config.Config, resolves func(profile, tool string) bool) (findings []inspect.Finding) {
+	for _, p := range cfg.Profiles {
+		for _, f := range p.ToolFiles {
+			tool, err := loadComposite(f)
+			if err != nil {
+				continue // CheckTools has reported it
+			}
+			for _, name := range tool.Tools {
+				if !resolves(p.Name, name) {
+					findings = append(findings, inspect.Finding{Severity: inspect.SeverityWarning, What: "idle", Profile: p.Name, File: f.File, Line: 1, Column: 1,
+						Path: "profiles." + p.Name + ".tools_from", Message: fmt.Sprintf("%s calls %s, which the profile does not have", tool.Name, name)})
+				}
+			}
+		}
+	}
+	return findings
+}
+
+func errOtherFile(name string) error { return fmt.Errorf("another file defines %s too", name) }
+
 // compositeName is the form of the name of a tool (2025-11-25, server/tools, "Tool Names").
 var compositeName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
@@ -54,6 +118,9 @@ func loadComposite(f config.ToolFile) (*script.Composite, error) {
 	tool, err := script.LoadComposite(f.File, f.Source, metatool.Clock{})
 	if err != nil {
 		return nil, err
+	}
+	if metatool.IsOwn(tool.Name) {
+		return nil, fmt.Errorf("%s is the name of one of the gateway's own tools", tool.Name)
 	}
 	if !compositeName.MatchString(tool.Name) {
 		return nil, fmt.Errorf("the name %q must be 1 to 128 of A-Z a-z 0-9 _ . -", tool.Name)

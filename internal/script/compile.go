@@ -3,6 +3,7 @@ package script
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -19,6 +20,7 @@ var dialect = &syntax.FileOptions{Set: true, While: true, TopLevelControl: true,
 type Program struct {
 	name, source string
 	compiled     *starlark.Program
+	tools        []string // that calls name as plain strings, in their order
 }
 
 // Compile compiles a script for [Run.Do]. The name stands for the file in messages. A script
@@ -56,6 +58,7 @@ func compile(name, source string, arrange func([]syntax.Stmt, syntax.Position) [
 	if arrange != nil {
 		stmts = arrange(stmts, syntax.MakePosition(&name, 1, 1))
 	}
+	tools := toolsIn(stmts)
 	stmts = w.block(stmts)
 	if w.failure != nil {
 		return nil, w.failure
@@ -65,7 +68,40 @@ func compile(name, source string, arrange func([]syntax.Stmt, syntax.Position) [
 	if err != nil {
 		return nil, compileFailure(source, err)
 	}
-	return &Program{name: name, source: source, compiled: compiled}, nil
+	return &Program{name: name, source: source, compiled: compiled, tools: tools}, nil
+}
+
+// toolsIn returns the names of tools in call("tool", …) and in parallel([("tool", …), …]).
+func toolsIn(stmts []syntax.Stmt) (names []string) {
+	add := func(e syntax.Expr) {
+		if l, ok := unparen(e).(*syntax.Literal); ok && l.Token == syntax.STRING && !slices.Contains(names, l.Value.(string)) {
+			names = append(names, l.Value.(string))
+		}
+	}
+	inParallel := func(n syntax.Node) bool {
+		if t, ok := n.(*syntax.TupleExpr); ok && len(t.List) > 0 {
+			add(t.List[0])
+		}
+		return true
+	}
+	for _, s := range stmts {
+		syntax.Walk(s, func(n syntax.Node) bool {
+			c, ok := n.(*syntax.CallExpr)
+			if !ok || len(c.Args) == 0 {
+				return true
+			}
+			if f, ok := c.Fn.(*syntax.Ident); ok {
+				switch f.Name {
+				case "call", "try_call":
+					add(c.Args[0])
+				case "parallel", "try_parallel":
+					syntax.Walk(c.Args[0], inParallel)
+				}
+			}
+			return true
+		})
+	}
+	return names
 }
 
 // rewriter replaces operations of the syntax tree by calls of functions that charge their

@@ -26,8 +26,10 @@ import (
 type Composite struct {
 	Name       string
 	Definition wire.Raw // the tool as lists have it
-	tests      []compositeTest
-	program    *Program
+	// Tools are the names of the tools that its calls name as plain strings.
+	Tools   []string
+	tests   []compositeTest
+	program *Program
 }
 
 // runFunction is the name of the function of a composite.
@@ -52,7 +54,7 @@ func LoadComposite(file, source string, clock Clock) (*Composite, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Composite{program: p}
+	c := &Composite{Tools: p.tools, program: p}
 	r := NewRun(Options{Host: noHost{}, Limits: loadLimits, Clock: clock})
 	_, err = r.do(context.Background(), p, func(globals starlark.StringDict) (starlark.Value, error) {
 		return starlark.None, c.read(r, globals)

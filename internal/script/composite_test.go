@@ -41,6 +41,9 @@ func TestComposite(t *testing.T) {
 	if c.Name != "triage" || string(c.Definition) != want {
 		t.Errorf("got %s", c.Definition)
 	}
+	if got := strings.Join(c.Tools, " "); got != "issues__comments issues__get" {
+		t.Errorf("its tools are %s", got)
+	}
 	if n, failed := c.Test(t.Context(), testLimits, realClock{}); n != 3 || len(failed) > 0 {
 		t.Errorf("%d tests, failed: %v", n, failed)
 	}
