@@ -7,7 +7,7 @@ type Embeddings struct {
 	Key   Secret `yaml:"key" doc:"API key that is sent as a bearer token"`
 }
 
-// check refuses half of a server.
+// check refuses half of a server, and warns of a key that is sent in clear text.
 func (e *Embeddings) check(m *mapping) {
 	switch {
 	case e.URL != "" && e.Model == "":
@@ -16,5 +16,7 @@ func (e *Embeddings) check(m *mapping) {
 		m.errorf("model", "needs url")
 	case e.URL == "" && !e.Key.IsZero():
 		m.errorf("key", "needs url and model")
+	case !e.Key.IsZero() && !isProtected(e.URL):
+		m.warnf("url", "key goes over the network unprotected; write https")
 	}
 }
