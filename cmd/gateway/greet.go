@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gateway"
@@ -34,8 +35,12 @@ func greet(out io.Writer, g *gateway.Gateway, source, moved string) {
 	if own := g.URL(); own != url {
 		listening = "   (here: " + own + ")"
 	}
+	profiles := ""
+	if names := g.ProfileNames(); len(names) > 1 {
+		profiles = fmt.Sprintf("\n  profiles       %s   (at %s/NAME)", strings.Join(names[1:], ", "), url)
+	}
 	fmt.Fprintf(out, `
-  MCP endpoint   %s%s
+  MCP endpoint   %s%s%s
   admin          %s   (/healthz /readyz /metrics)
 
 Paste into your host's configuration (mcp.json, …):
@@ -46,7 +51,7 @@ Claude Desktop and other hosts that only start commands take:
 
   {"mcpServers": {"gateway": %s}}
 
-`, url, listening, g.AdminURL(), url, headers, stdioSnippet(source))
+`, url, listening, profiles, g.AdminURL(), url, headers, stdioSnippet(source))
 	if source == "" {
 		fmt.Fprint(out, "Next, serve your own servers: \"gateway init\" makes a gateway.yaml, \"gateway add\"\nadds a server to it, and \"gateway connect HOST\" writes the host's file for you.\n\n")
 	} else {

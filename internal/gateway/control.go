@@ -138,7 +138,7 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 	// Swap.
 	before := g.router.Routes()
 	u.principals = g.swap(routes, u.listChanged, u.settled)
-	g.endpoints.Store(gen.endpoints)
+	g.setEndpoints(gen)
 	g.endProfiles(routes)
 	g.retireConnections(ctx, inUse)
 	if u.settled && u.starting {

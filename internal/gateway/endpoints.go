@@ -36,12 +36,25 @@ func endpointsOf(cfg *config.Config) *endpoint.Set {
 	return endpoint.New(profiles)
 }
 
-// profileHosts returns the values of Host that name profiles.
-func profileHosts(cfg *config.Config) (hosts []string) {
+// profileHosts returns the values of Host that name profiles, in the configuration and now: a
+// Host that a reload adds is accepted when it leads to its profile, and not before.
+func (g *Gateway) profileHosts(cfg *config.Config) (hosts []string) {
+	inForce := g.endpoints.Load()
 	for _, p := range cfg.Profiles {
-		hosts = append(hosts, p.Hosts...)
+		for _, host := range p.Hosts {
+			if inForce.HasHost(host) {
+				hosts = append(hosts, host)
+			}
+		}
 	}
 	return hosts
+}
+
+// setEndpoints puts the endpoints of a generation in force, whose profiles have tables now.
+func (g *Gateway) setEndpoints(gen *generation) {
+	if g.endpoints.Swap(gen.endpoints) != gen.endpoints {
+		g.front.Set(g.settingsOf(gen.cfg))
+	}
 }
 
 // anonymous sends all requests if authentication is not configured.

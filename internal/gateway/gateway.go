@@ -318,6 +318,9 @@ func (g *Gateway) UpstreamNames() string {
 	return strings.Join(names, ", ")
 }
 
+// ProfileNames returns the names of the profiles, that of the default one first.
+func (g *Gateway) ProfileNames() []string { return g.endpoints.Load().Names() }
+
 // Run serves until ctx ends, then drains: event streams end at once, calls get
 // drain_timeout. It returns when all goroutines have ended. The error is nil unless serving
 // failed.

@@ -234,7 +234,7 @@ func (g *Gateway) settingsOf(c *config.Config) frontend.Settings {
 	return frontend.Settings{
 		CompressLists:   c.Compression != config.CompressOff,
 		CompressResults: c.Compression == config.CompressAlways || c.Compression == config.CompressAuto && remote,
-		AllowedOrigins:  c.AllowedOrigins, AllowedHosts: c.AllowedHosts, ProfileHosts: profileHosts(c), Eras: erasOf(c), PublicURL: c.PublicURL, ParkTTL: c.Bridge.ParkTTL,
+		AllowedOrigins:  c.AllowedOrigins, AllowedHosts: c.AllowedHosts, ProfileHosts: g.profileHosts(c), Eras: erasOf(c), PublicURL: c.PublicURL, ParkTTL: c.Bridge.ParkTTL,
 		// Without authentication, only Host tells requests of a page that rebound its name.
 		CheckHost: c.Auth.Has(config.AuthNone),
 	}
