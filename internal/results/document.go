@@ -87,6 +87,7 @@ func (p *Part) mimeType() string {
 
 // Bounds of what a document keeps beside its texts.
 const (
+	maxParts    = 500 // the texts of all further blocks are one part
 	maxURI      = 2048
 	maxMIMEType = 128
 )
@@ -100,11 +101,20 @@ func (d *Document) add(p Part, v wire.Value) {
 	if p.Kind == kindStructured {
 		d.Text = append(d.Text, v.Raw()...)
 	} else {
-		d.Text = appendText(d.Text, v)
+		d.Text = appendText(d.Text, v, len(v.Raw()))
 	}
 	p.End = len(d.Text)
 	p.JSON = isJSON(d.text(&p))
 	d.Parts = append(d.Parts, p)
+}
+
+// extend appends a text to the last part, on a line of its own.
+func (d *Document) extend(v wire.Value) {
+	last := len(d.Parts) - 1
+	start := d.Parts[last].Start
+	d.add(d.Parts[last], v)
+	d.Parts = d.Parts[:last+1]
+	d.Parts[last].Start, d.Parts[last].End, d.Parts[last].JSON = start, len(d.Text), false
 }
 
 // addBlob appends a part with a blob. A string that is not Base64 is a text.
@@ -118,14 +128,15 @@ func (d *Document) addBlob(p Part, v wire.Value) {
 	d.Parts = append(d.Parts, p)
 }
 
-// appendText appends the text of a JSON string. An escaped lone surrogate becomes U+FFFD.
-func appendText(dst []byte, v wire.Value) []byte {
+// appendText appends the text of a JSON string: all of it, or a little more than the first enough
+// bytes, if the text is longer. An escaped lone surrogate becomes U+FFFD.
+func appendText(dst []byte, v wire.Value, enough int) []byte {
 	raw := v.Raw()
 	raw = raw[1 : len(raw)-1]
-	for {
+	for enough += len(dst); len(dst) <= enough; {
 		i := bytes.IndexByte(raw, '\\')
-		if i < 0 {
-			return append(dst, raw...)
+		if i < 0 || len(dst)+i > enough {
+			return append(dst, raw[:min(len(raw), enough+1-len(dst))]...)
 		}
 		dst = append(dst, raw[:i]...)
 		for i < len(raw) && raw[i] == '\\' { // escapes often follow one another
@@ -135,6 +146,7 @@ func appendText(dst []byte, v wire.Value) []byte {
 		}
 		raw = raw[i:]
 	}
+	return dst
 }
 
 // isJSON reports whether a text is a JSON object or array.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,16 +25,14 @@ type Shortened struct {
 	result     wire.Value
 	max        int
 	structured bool    // structuredContent is removed
-	blocks     []block // of content
+	remembered []block // by blocks
 }
 
 // block is a content block of a result.
 type block struct {
 	wire.Value
 	text wire.Value // what counts: a string, absent for a block that stays as it is
-	size int        // of the text
 	blob bool       // the text is Base64
-	part int        // the index of its part
 }
 
 // Shorten returns how to shorten the result of a tool, nil if its texts have at most max bytes
@@ -44,24 +44,23 @@ func Shorten(result wire.Value, max int, keepStructured bool) *Shortened {
 		return nil // no text is longer than its JSON
 	}
 	s := &Shortened{result: result, max: max}
-	var structured wire.Value
-	total := 0
-	for m := range result.Members() {
-		switch {
-		case m.Is("content"):
-			for el := range m.Value.Elements() {
-				b := blockOf(el)
-				total += b.size
-				s.blocks = append(s.blocks, b)
+	total, memory, parts := 0, 0, 0
+	for b := range s.blocks() {
+		if n := b.size(); b.text.Exists() {
+			total += n
+			if parts++; !b.blob {
+				memory += n + 1
 			}
-		case m.Is("structuredContent") && !keepStructured:
-			structured = m.Value
 		}
+	}
+	var structured wire.Value
+	if !keepStructured {
+		structured = result.Get("structuredContent")
 	}
 	if total+len(structured.Raw()) <= max {
 		return nil
 	}
-	s.Document = s.build()
+	s.Document = s.build(memory, parts)
 	switch own := structured.Exists() && !s.Document.has(structured.Raw()); {
 	case !own && total <= max:
 		return nil // clients show one of the two
@@ -76,9 +75,37 @@ func Shorten(result wire.Value, max int, keepStructured bool) *Shortened {
 	return s
 }
 
+// blocks iterates over the content blocks. It remembers them unless there are very many.
+func (s *Shortened) blocks() iter.Seq[block] {
+	if s.remembered != nil {
+		return slices.Values(s.remembered)
+	}
+	return func(yield func(block) bool) {
+		var all []block
+		n := 0
+		for m := range s.result.Members() {
+			if !m.Is("content") {
+				continue
+			}
+			for el := range m.Value.Elements() {
+				b := blockOf(el)
+				if n++; n <= maxParts {
+					all = append(all, b)
+				}
+				if !yield(b) {
+					return
+				}
+			}
+		}
+		if n <= maxParts {
+			s.remembered = all
+		}
+	}
+}
+
 // blockOf returns a content block. Of several members with one name the first counts.
 func blockOf(v wire.Value) block {
-	b := block{Value: v, part: -1}
+	b := block{Value: v}
 	switch kind := v.Get("type"); {
 	case kind.IsString("text"):
 		b.text = v.Get("text")
@@ -89,39 +116,41 @@ func blockOf(v wire.Value) block {
 	}
 	if b.text.Kind() != '"' {
 		b.text = wire.Value{}
-		return b
 	}
-	b.size = content.TextSize(b.text)
 	return b
 }
 
-// build makes the document of the blocks.
-func (s *Shortened) build() *Document {
-	size, parts := 0, 0
-	for i := range s.blocks {
-		if b := &s.blocks[i]; b.text.Exists() {
-			parts++
-			if !b.blob {
-				size += b.size + 1
-			}
-		}
+// size returns how many bytes of the result the block counts.
+func (b *block) size() int {
+	if !b.text.Exists() {
+		return 0
 	}
-	d := &Document{Text: make([]byte, 0, size), Parts: make([]Part, 0, parts)}
-	for i := range s.blocks {
-		b := &s.blocks[i]
-		if !b.text.Exists() {
-			continue
-		}
-		b.part = len(d.Parts)
-		p := Part{Kind: kindText}
-		if b.Get("type").IsString("resource") {
-			r := b.Get("resource")
-			p = Part{Kind: kindResource, URI: plaintext.Clip(r.Get("uri").Str(), maxURI), MIMEType: plaintext.Clip(r.Get("mimeType").Str(), maxMIMEType)}
-		}
-		if b.blob {
-			d.addBlob(p, b.text)
-		} else {
-			d.add(p, b.text)
+	return content.TextSize(b.text)
+}
+
+// part returns the description of the block as a part.
+func (b *block) part() Part {
+	if !b.Get("type").IsString("resource") {
+		return Part{Kind: kindText}
+	}
+	r := b.Get("resource")
+	return Part{Kind: kindResource, URI: plaintext.Clip(r.Get("uri").Str(), maxURI), MIMEType: plaintext.Clip(r.Get("mimeType").Str(), maxMIMEType)}
+}
+
+// build makes the document of the blocks. Its texts need so much memory.
+func (s *Shortened) build(memory, parts int) *Document {
+	d := &Document{Text: make([]byte, 0, memory), Parts: make([]Part, 0, min(parts, maxParts+1)+1)}
+	for b := range s.blocks() {
+		switch {
+		case !b.text.Exists():
+		case len(d.Parts) > maxParts:
+			d.extend(b.text)
+		case len(d.Parts) == maxParts:
+			d.add(Part{Kind: kindText}, b.text)
+		case b.blob:
+			d.addBlob(b.part(), b.text)
+		default:
+			d.add(b.part(), b.text)
 		}
 	}
 	return d
@@ -205,32 +234,31 @@ const noteSize = 800
 func (s *Shortened) appendContent(out wire.Raw, l Link, outline string, budget int) wire.Raw {
 	out = append(out, '[')
 	shown, cut := 0, false
-	beginningOf := func(p *Part) {
-		text := s.Document.text(p)
+	beginningOf := func(text []byte) {
 		text = text[:beginning(text, budget-shown)]
 		shown, cut = shown+len(text), true
 		if len(text) > 0 {
 			out = append(append(out, content.TextBlock(string(text))...), ',')
 		}
 	}
-	for i := range s.blocks {
-		b := &s.blocks[i]
-		switch {
-		case b.part < 0:
-		case cut:
-			continue
-		case b.size <= budget-shown:
-			shown += b.size
-		case b.blob:
-			continue
-		default:
-			beginningOf(&s.Document.Parts[b.part])
-			continue
+	for b := range s.blocks() {
+		if b.text.Exists() {
+			if cut {
+				continue
+			}
+			n := b.size()
+			if n > budget-shown {
+				if !b.blob {
+					beginningOf(appendText(nil, b.text, budget-shown))
+				}
+				continue
+			}
+			shown += n
 		}
 		out = append(append(out, b.Raw()...), ',')
 	}
 	if last := &s.Document.Parts[len(s.Document.Parts)-1]; last.Kind == kindStructured && !cut {
-		beginningOf(last)
+		beginningOf(s.Document.text(last))
 	}
 	out = append(append(out, content.TextBlock(s.note(l, outline, shown))...), ',')
 	return append(s.appendLink(out, l), ']')

@@ -102,7 +102,7 @@ func TestWhatIsShortened(t *testing.T) {
 		{name: "long escapes of a short text", in: `{"content":[{"type":"text","text":"` + strings.Repeat(`\u0041`, 4096) + `"}]}`},
 		{name: "long text", in: textResult(long), parts: 1, types: "text text resource_link"},
 		{name: "image between texts", in: `{"content":[{"type":"text","text":"a"},` + image + `,` + textResult(long)[12:], parts: 2, types: "text image text text resource_link", has: []string{image, "part 2: text, 30000 bytes, lines 2-2"}},
-		{name: "many texts", in: textResult(strings.Split(strings.Repeat("a row of the table,", 2000), ",")...), parts: 2001},
+		{name: "many texts", in: textResult(strings.Split(strings.Repeat("a row of the table,", 2000), ",")...), parts: 501, has: []string{"in 2000 lines"}},
 		{name: "structuredContent with a schema", in: textResult(json)[:len(textResult(json))-1] + `,"structuredContent":` + json + `}`, keep: true, parts: 1, types: "text text resource_link", has: []string{`"structuredContent":` + json}},
 		{name: "structuredContent with a schema and no text", in: `{"structuredContent":` + json + `,"content":[]}`, keep: true},
 		{name: "structuredContent and the same text", in: textResult(strings.ReplaceAll(json, ",", ", "))[:len(textResult(strings.ReplaceAll(json, ",", ", ")))-1] + `,"structuredContent":` + json + `}`, parts: 1, types: "text text resource_link", hasNot: []string{"structuredContent"}},
@@ -163,6 +163,27 @@ func TestNotes(t *testing.T) {
 	_, _, parts := shortened(t, textResult("first\n", numbered(2000)), 4096, false)
 	if !strings.Contains(parts[2], "part 1: text, 6 bytes, lines 1-1\npart 2: text, ") || !strings.Contains(parts[2], `"part": 1 (to which`) {
 		t.Errorf("parts: %s", parts[2])
+	}
+}
+
+// A result with very many blocks is kept without a part for each.
+func TestVeryManyBlocks(t *testing.T) {
+	texts := make([]string, 200_000)
+	for i := range texts {
+		texts[i] = fmt.Sprint("row ", i)
+	}
+	s, _, left := shortened(t, textResult(texts...), 4096, false)
+	if got := string(s.Document.Text); got != strings.Join(texts, "\n") || len(s.Document.Parts) != maxParts+1 {
+		t.Errorf("%d bytes in %d parts", len(got), len(s.Document.Parts))
+	}
+	if last := s.Document.text(&s.Document.Parts[maxParts]); !strings.HasPrefix(string(last), "row 500\nrow 501\n") || !strings.HasSuffix(string(last), "\nrow 199999") {
+		t.Errorf("the last part begins with %.40q", last)
+	}
+	if got := strings.Join(left[:len(left)-2], "\n"); !strings.HasPrefix(strings.Join(texts, "\n"), got) || len(got) < 2000 {
+		t.Errorf("the beginning has %d bytes", len(got))
+	}
+	if over := s.Document.Size() - int64(len(s.Document.Text)); over > 100<<10 {
+		t.Errorf("%d bytes beside the text", over)
 	}
 }
 
