@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/gatewaytest"
 )
 
@@ -50,10 +52,8 @@ func verb(t *testing.T, args ...string) string {
 	return fmt.Sprintf("%s%s%d", stdout, stderr, status)
 }
 
-// TestGrantsOfTheCommand logs in, lists the grant and logs out.
-func TestGrantsOfTheCommand(t *testing.T) {
-	as := gatewaytest.NewAuthServer(t, nil)
-	var self string
+// newTickets starts an MCP server that requires a grant of an authorization server, and returns its URL.
+func newTickets(t *testing.T, as *gatewaytest.AuthServer) (self string) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Path == "/mcp" {
@@ -65,15 +65,21 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	}))
 	t.Cleanup(srv.Close)
 	self = srv.URL
-	dir := t.TempDir()
+	return self
+}
+
+// TestGrantsOfTheCommand logs in, lists the grant and logs out.
+func TestGrantsOfTheCommand(t *testing.T) {
+	as := gatewaytest.NewAuthServer(t, nil)
+	self, dir := newTickets(t, as), t.TempDir()
 	file := filepath.Join(dir, "gateway.yaml")
-	config := func(name string) {
+	configure := func(name string) {
 		text := fmt.Sprintf("state_dir: %s\nupstreams:\n  %s: {url: %q, auth: {kind: user}}\n", filepath.Join(dir, "state"), name, self+"/mcp")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	config("tickets")
+	configure("tickets")
 
 	want := func(what string, got, pattern string) {
 		t.Helper()
@@ -109,10 +115,24 @@ func TestGrantsOfTheCommand(t *testing.T) {
 
 	// The grant of an upstream that has another name now can be seen and removed.
 	verb(t, "login", "tickets", "-c", file)
-	config("renamed")
+	configure("renamed")
 	want("a former upstream", verb(t, "grants", "-c", file), `\ntickets \(not configured\) +this`)
 	want("logout from a former upstream", verb(t, "logout", "tickets", "-c", file),
 		`^The grant of this machine's user for tickets is removed\. \S+ was not told \(the configuration has no such upstream any more\): end the access there too\.\n0$`)
+}
+
+// Grants name the principal that gave them, as far as credentials do.
+func TestPrincipalsOfGrants(t *testing.T) {
+	for want, g := range map[string]credentials.Grant{
+		"this machine's user":        {Local: true},
+		"ann of https://idp.example": {Subject: "ann", PrincipalIssuer: "https://idp.example", AuthMethod: "jwt"},
+		"ci (api-key)":               {Subject: "ci", AuthMethod: "api-key"},
+	} {
+		var out bytes.Buffer
+		if err := printGrants(&out, &config.Config{}, []credentials.Grant{g}); err != nil || !strings.Contains(out.String(), "  "+want+"  ") {
+			t.Errorf("got %s, %v, want %s", out.String(), err, want)
+		}
+	}
 }
 
 func TestBrowserCommand(t *testing.T) {

@@ -13,7 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gatewaytest"
@@ -21,6 +24,7 @@ import (
 
 // credentialsTest is a gateway whose principals have tokens of an issuer.
 type credentialsTest struct {
+	logs     *observer.ObservedLogs
 	t        *testing.T
 	g        *Gateway
 	idp      *gatewaytest.AuthServer
@@ -45,7 +49,9 @@ upstreams:
 	if before != nil {
 		before(cfg)
 	}
-	g, err := New(Options{Config: cfg, Version: "test", Logger: zaptest.NewLogger(t)})
+	core, logs := observer.New(zap.InfoLevel)
+	also := zap.WrapCore(func(c zapcore.Core) zapcore.Core { return zapcore.NewTee(c, core) })
+	g, err := New(Options{Config: cfg, Version: "test", Logger: zaptest.NewLogger(t, zaptest.WrapOptions(also))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +65,7 @@ upstreams:
 			t.Errorf("Run: %v", err)
 		}
 	})
-	return &credentialsTest{t: t, g: g, idp: idp, cfg: cfg}
+	return &credentialsTest{t: t, g: g, idp: idp, cfg: cfg, logs: logs}
 }
 
 // tokenOf returns the token of a principal.
@@ -289,6 +295,11 @@ func TestGrantsOfUsers(t *testing.T) {
 			}
 			wantText(t, browse(t, link), "Access to "+name+" is granted")
 			wantText(t, c.modern(ann, name+"__who", opensURLs, again), `"text":"ann at `+name+` as "`)
+			for _, line := range []string{"no grant was given", "a grant was given"} {
+				if c.logs.FilterMessage(line).FilterField(zap.String("upstream", name)).FilterField(zap.String("principal", "ann")).Len() != 1 {
+					t.Errorf("%s: %q is not logged with the principal: %v", name, line, c.logs.FilterMessage(line).All())
+				}
+			}
 		}
 	})
 	t.Run("a legacy client", func(t *testing.T) {
