@@ -82,7 +82,6 @@ type scratch struct {
 func (x *Index) Search(q Query) Page {
 	q.Text = plaintext.Truncate(q.Text, maxQuery)
 	s := x.scratch.Get().(*scratch)
-	defer x.scratch.Put(s)
 	s.found = s.found[:0]
 	x.parse(s, q.Text)
 	name := keyOf(q.Text)
@@ -101,6 +100,7 @@ func (x *Index) Search(q Query) Page {
 	for _, d := range s.found {
 		s.scores[d] = 0
 	}
+	x.scratch.Put(s) // not after a panic: its scores would be found in other searches
 	return page
 }
 
