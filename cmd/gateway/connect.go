@@ -258,16 +258,16 @@ func (o *connectOptions) entry() (hostconfig.Entry, error) {
 
 // profileURL is the URL of a profile of the gateway at a URL, which is u.
 func profileURL(text string, u *url.URL, profile string) (string, error) {
-	base := strings.TrimSuffix(u.Path, "/")
-	path := strings.TrimSuffix(base, endpoint.Path) + endpoint.PathOf(endpoint.IDOf(profile))
-	switch {
-	case profile == "" || base == path:
+	base, path := strings.TrimSuffix(u.Path, "/"), endpoint.PathOf(endpoint.IDOf(profile))
+	if profile == "" || strings.HasSuffix(base, path) {
 		return text, nil
-	case !strings.HasSuffix(base, endpoint.Path):
+	}
+	before, ok := strings.CutSuffix(base, endpoint.Path)
+	if !ok {
 		return "", usageError{fmt.Errorf("--http %s: with --profile it must be the URL of /mcp, such as http://127.0.0.1:8080/mcp", text)}
 	}
 	at := *u
-	at.Path = path
+	at.Path = before + path
 	return at.String(), nil
 }
 

@@ -26,6 +26,7 @@ profiles:
   default: {upstreams: [a, w]}
   narrow: {upstreams: [a, w], tools: {allow: ["*"], deny: ["*write"]}}
   listed: {tools: [a__read]}
+  short: {upstreams: [b], names: short}
   nothing: {tools: []}
 `, t.TempDir(), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -41,6 +42,8 @@ profiles:
 			{"narrow", "w__write", policy.RuleProfileDeny, "deny glob"},
 			{"narrow", "b__find", policy.RuleProfileAllow, "the profile narrow"},
 			{"listed", "a__read", policy.RuleDefault, ""},
+			{"short", "find", policy.RuleDefault, ""},
+			{"short", "b__find", policy.RuleDefault, ""},
 			{"listed", "b__find", policy.RuleProfileAllow, "allow globs"},
 		} {
 			e, ok := p.Explain(inspect.Question{Kind: call.Tool, Public: tt.tool, Principal: call.Anonymous.In(tt.profile), Revision: wire.LatestModern})
@@ -52,7 +55,7 @@ profiles:
 				t.Errorf("%+v: steps %+v", tt, e.Steps)
 			}
 		}
-		for profile, want := range map[string]string{"": "a__read w__write", "narrow": "a__read", "listed": "a__read", "nothing": ""} {
+		for profile, want := range map[string]string{"": "a__read w__write", "narrow": "a__read", "listed": "a__read", "short": "find", "nothing": ""} {
 			var names []string
 			for _, e := range p.Table(profile).View(call.Anonymous.In(profile), nil).Entries(call.Tool) {
 				names = append(names, e.Public)
