@@ -4,12 +4,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/tiktoken-go/tokenizer"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
@@ -34,28 +31,8 @@ func TestTables(t *testing.T) {
 	if *data != "" {
 		sets["gathered"] = gathered(t, *data)
 	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	written := string(text)
 	for name, servers := range sets {
-		begin, end := "<!-- tokens "+name+" -->\n", "<!-- /tokens "+name+" -->"
-		before, rest, ok := strings.Cut(written, begin)
-		old, after, both := strings.Cut(rest, end)
-		if !ok || !both {
-			t.Fatalf("%s has no table %s", page, name)
-		}
-		table := tableOf(t, servers)
-		if old != table && !*update {
-			t.Errorf("%s: the table %s differs; -update writes it:\n%s", page, name, table)
-		}
-		written = before + begin + table + end + after
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(written), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		compareTable(t, page, name, tableOf(t, servers))
 	}
 }
 
@@ -68,10 +45,6 @@ type row struct {
 
 // tableOf returns the table of a set of tools.
 func tableOf(t *testing.T, servers []server) string {
-	encoding, err := tokenizer.Get(tokenizer.O200kBase)
-	if err != nil {
-		t.Fatal(err)
-	}
 	total := 0
 	for _, s := range servers {
 		total += len(s.Tools)
@@ -80,10 +53,7 @@ func tableOf(t *testing.T, servers []server) string {
 	fmt.Fprintf(&b, "| %s tools of %d servers | tools that are listed | bytes | tokens | share |\n|---|---|---|---|---|\n", grouped(total), len(servers))
 	whole := 0
 	for i, r := range rows(t, servers) {
-		tokens, err := encoding.Count(r.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tokens := tokensIn(t, r.text)
 		if i == 0 {
 			whole = tokens
 		}
