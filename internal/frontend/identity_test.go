@@ -87,7 +87,12 @@ func TestSharesOfClients(t *testing.T) {
 	ann := &call.Principal{Subject: "ann", AuthMethod: "api-key"}
 	a, b := &call.Client{Key: "a"}, &call.Client{Key: "b"}
 	silent := []*call.Client{{Key: "1", Sessionless: true}, {Key: "2", Sessionless: true}}
+	r := callFor(t, pingBody, wire.EraLegacy)
+	r.RemoteAddr = "192.0.2.1:1"
 	for name, tc := range map[string]struct{ first, second, want any }{
+		"requests in a principal's profiles":   {s.requestShare(r, ann), s.requestShare(r, ann.In("coding")), true},
+		"requests in a stranger's profiles":    {s.requestShare(r, call.Anonymous), s.requestShare(r, call.Anonymous.In("coding")), true},
+		"requests of others":                   {s.requestShare(r, ann), s.requestShare(r, call.Anonymous), false},
 		"a principal's clients":                {s.callShare("192.0.2.1:1", ann, a), s.callShare("192.0.2.2:1", ann, b), true},
 		"a principal's profiles":               {s.callShare("192.0.2.1:1", ann, a), s.callShare("192.0.2.1:1", ann.In("coding"), b), true},
 		"profiles of a stranger":               {s.callShare("192.0.2.1:1", call.Anonymous, a), s.callShare("192.0.2.1:1", call.Anonymous.In("coding"), b), true},

@@ -222,16 +222,22 @@ func TestSessionPerClient(t *testing.T) {
 	})
 }
 
+// A principal has a session for each of its profiles: what a server keeps for one is nothing to
+// another.
 func TestSessionPerPrincipal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startSessions(t, countCalls(), func(o *Options) { o.Sharing = PerPrincipal })
 		carl := legacyCall("s1", `{}`, &upstreamtest.Peer{})
 		carl.Principal = modernCallBy("carl").Principal
 		var got []string
-		for _, c := range []*call.Call{modernCallBy("carl"), carl, modernCallBy("dora")} {
+		inProfile := modernCallBy("carl")
+		inProfile.Principal = inProfile.Principal.In("coding")
+		for _, c := range []*call.Call{modernCallBy("carl"), carl, modernCallBy("dora"), inProfile, carl, inProfile} {
 			got = append(got, h.call(t.Context(), c))
 		}
-		if diff := cmp.Diff([]string{`"instance 2, call 1"`, `"instance 2, call 2"`, `"instance 3, call 1"`}, got); diff != "" {
+		if diff := cmp.Diff([]string{
+			`"instance 2, call 1"`, `"instance 2, call 2"`, `"instance 3, call 1"`, `"instance 4, call 1"`, `"instance 2, call 3"`, `"instance 4, call 2"`,
+		}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
