@@ -194,7 +194,7 @@ const maxVisits = 10
 // publicName is the public name of a tool of the server at --url, whose native name may be invalid as a
 // public one.
 func publicName(v *gateway.InProcess, who *call.Principal, native string) string {
-	for _, e := range v.Table(who.Profile).View(who, nil).Entries(call.Tool) {
+	for _, e := range v.Table(who.Profile).View(who, nil).Usable(call.Tool) {
 		if e.Native == native {
 			return e.Public
 		}

@@ -43,7 +43,7 @@ func (o *visitOptions) toolNames() []string {
 		return nil
 	}
 	var names []string
-	for _, e := range g.RememberedTable(who.Profile).View(who, nil).Entries(call.Tool) {
+	for _, e := range g.RememberedTable(who.Profile).View(who, nil).Usable(call.Tool) {
 		names = append(names, e.Public)
 	}
 	return names

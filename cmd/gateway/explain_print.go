@@ -49,8 +49,12 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 	if r.Profile != "" {
 		in = " in the profile " + r.Profile
 	}
-	folded(out, "%s %s the %s %s (%s of %s)%s%s.\nIt is decided by %s. %s\n",
-		console.Line(r.Subject), may, r.Kind, console.Line(r.Item), console.Line(r.Native), r.Upstream, in, some, decidedBy(r.Rule, r.File, r.Line), precedence())
+	whose := console.Line(r.Native) + " of " + r.Upstream
+	if r.Upstream == "" {
+		whose = "of the gateway itself"
+	}
+	folded(out, "%s %s the %s %s (%s)%s%s.\nIt is decided by %s. %s\n",
+		console.Line(r.Subject), may, r.Kind, console.Line(r.Item), whose, in, some, decidedBy(r.Rule, r.File, r.Line), precedence())
 	printDown(out, s, r)
 	fmt.Fprintln(out)
 	if err := printSteps(out, s, r); err != nil || len(r.Limits) == 0 {

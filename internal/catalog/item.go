@@ -20,13 +20,14 @@ type Entry struct {
 	// none or they cannot be checked. Output is nil, too, if results are not checked.
 	Input, Output *toolschema.Schema
 
-	part     *Part
-	index    int    // among the table's entries of the kind
-	next     *Entry // the same web address, listed by a later upstream
-	repeated bool   // an earlier upstream lists the same web address
-	unlisted bool   // lists of the profile leave it out
-	meta     bool   // a tool of the gateway's own that serves the use of others: searches leave it out
-	ordinary *Entry // in the table without a profile, nil if this is it
+	part      *Part
+	index     int    // among the table's entries of the kind
+	next      *Entry // the same web address, listed by a later upstream
+	repeated  bool   // an earlier upstream lists the same web address
+	unlisted  bool   // lists of the profile leave it out
+	wholeView bool   // an own item whose answer depends on the whole view
+	meta      bool   // a tool of the gateway's own that serves the use of others: searches leave it out
+	ordinary  *Entry // in the table without a profile, nil if this is it
 	// preferredName is the public name that the item would have if no other item had it, "" for
 	// most. Rules that deny that name deny this item.
 	preferredName string

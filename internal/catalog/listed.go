@@ -9,9 +9,22 @@ func (e *Entry) Upstream() string { return e.part.Upstream() }
 // "" if it has that name.
 func (e *Entry) PreferredName() string { return e.preferredName }
 
+// NeedsWholeView reports whether the item is one of the gateway's own whose answer depends on the
+// whole view of the caller.
+func (e *Entry) NeedsWholeView() bool { return e.wholeView }
+
 // Tools returns the tools that the caller may call, in the order of lists, without own tools that
 // serve the use of others. Lists may show fewer. The slice must not be changed.
-func (v *View) Tools() []*Entry { return v.tools }
+func (v *View) Tools() []*Entry { return v.tools[v.metaTools:] }
+
+// Usable returns the items that the caller may use, in order, whether or not lists show them. The
+// slice must not be changed.
+func (v *View) Usable(kind call.Kind) []*Entry {
+	if kind == call.Tool {
+		return v.tools
+	}
+	return v.listed[kind]
+}
 
 // Entries returns the listed items in order. The slice must not be changed.
 func (v *View) Entries(kind call.Kind) []*Entry { return v.listed[kind] }

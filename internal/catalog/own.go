@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"mcpgateway/internal/call"
@@ -22,16 +24,26 @@ func (t *Table) addOwn(items []profile.OwnItem) {
 	t.own = &Part{naming: namespace.Own(), own: true}
 	t.parts = append(t.parts, t.own)
 	checker := conform.ItemChecker{Mode: conform.Off, Cache: t.opts.Schemas, Inputs: true}
+	items = slices.Clone(items)
+	slices.SortStableFunc(items, func(a, b profile.OwnItem) int { return cmp.Compare(orderOf(a), orderOf(b)) })
 	for _, it := range items {
 		checked := checker.Check(it.Kind, it.Definition)
 		e := &Entry{
 			Kind: it.Kind, Native: checked.Native, Public: checked.Native, Raw: it.Definition, Input: checked.Input,
-			part: t.own, index: len(t.entries[it.Kind]), meta: it.Meta,
+			part: t.own, index: len(t.entries[it.Kind]), meta: it.Meta, wholeView: it.WholeView,
 		}
 		t.own.source.Items[it.Kind] = append(t.own.source.Items[it.Kind], it.Definition)
 		t.entries[it.Kind] = append(t.entries[it.Kind], e)
 		t.public[it.Kind][e.Public] = e
 	}
+}
+
+// orderOf puts tools that serve the use of others first.
+func orderOf(it profile.OwnItem) int {
+	if it.Meta {
+		return 0
+	}
+	return 1
 }
 
 // ownCapabilities returns what the gateway's own items add to the capabilities.
@@ -69,12 +81,12 @@ const maxIntroduced = 100
 // the profile has one.
 func (v *View) introduced(instructions string) string {
 	p := v.table.opts.Profile
-	if p == nil || p.Introduction() == "" || len(v.tools) == 0 {
+	if p == nil || p.Introduction() == "" || len(v.Tools()) == 0 {
 		return instructions
 	}
 	var names []string
 	counts := make(map[string]int)
-	for _, e := range v.tools {
+	for _, e := range v.Tools() {
 		name := e.part.Upstream()
 		if counts[name] == 0 && name != "" {
 			names = append(names, name)

@@ -18,14 +18,6 @@ const (
 	maxSimilarQuery = 128  // bytes of the longest name that is searched for
 )
 
-// usable returns the items that the caller may use, whether or not lists show them.
-func (v *View) usable(kind call.Kind) []*Entry {
-	if kind == call.Tool {
-		return v.tools
-	}
-	return v.listed[kind]
-}
-
 // SimilarNames returns up to three public names of items that the caller may have meant, the
 // most similar first: names of items with this native name, and names that begin alike and
 // differ in a few characters. A common prefix of the upstream is not compared.
@@ -39,7 +31,7 @@ func (v *View) SimilarNames(kind call.Kind, public string) []string {
 	}
 	var found []near
 	compared := 0
-	for _, e := range v.usable(kind) {
+	for _, e := range v.Usable(kind) {
 		if e.Native == public {
 			found = append(found, near{e.Public, 0})
 			continue

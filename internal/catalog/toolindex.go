@@ -85,11 +85,12 @@ func (v *View) toolIndex(before *ToolIndex) *ToolIndex {
 	if x := kept.get(v); x != nil {
 		return x
 	}
-	docs := make([]*search.Doc, len(v.tools))
-	for i, e := range v.tools {
+	tools := v.Tools()
+	docs := make([]*search.Doc, len(tools))
+	for i, e := range tools {
 		docs[i] = v.table.opts.Docs.doc(e)
 	}
-	x := &ToolIndex{docs: docs, tools: v.tools}
+	x := &ToolIndex{docs: docs, tools: tools}
 	if before != nil && slices.Equal(before.docs, docs) {
 		x.Index = before.Index
 	} else {

@@ -36,7 +36,8 @@ type listings struct {
 	unavailable []Unavailable             // parts that are down
 	lacking     [call.Kinds][]Unavailable // parts that are down or whose list of the kind failed
 	fresh       freshness
-	tools       []*Entry   // that can be called, also those that are not listed, without own tools that serve the use of others
+	tools       []*Entry   // that can be called, also those that are not listed
+	metaTools   int        // how many of them, the first ones, are own tools that serve the use of others
 	indexing    sync.Mutex // held to make an index of tools
 
 	instructions string
@@ -220,22 +221,28 @@ func (v *View) Restricts(kind call.Kind, p *Part) bool {
 	return !p.Own() && (v.table.opts.Profile.ByDefinition(kind) || v.rights.MayRefuse(kind, p.Upstream(), p.publicLeads[kind]))
 }
 
-// list finds the listed entries of a kind.
+// list finds the entries of a kind that the caller may use, and those that lists show.
 func (v *View) list(kind call.Kind, entries []*Entry) {
-	starts := make([]int, 0, len(v.table.parts)+1)
-	listed := make([]*Entry, 0, len(entries))
+	usable := make([]*Entry, 0, len(entries))
 	for _, e := range entries {
+		if v.allowed[kind][e.index] && e.part.source.Down == nil && v.serving(v.table.public[kind][e.Public]) == e {
+			usable = append(usable, e)
+		}
+	}
+	listed := usable
+	if kind == call.Tool {
+		v.tools = usable
+		for v.metaTools < len(usable) && usable[v.metaTools].meta {
+			v.metaTools++
+		}
+		if unlisted := func(e *Entry) bool { return e.unlisted }; slices.ContainsFunc(usable, unlisted) {
+			listed = slices.DeleteFunc(slices.Clone(usable), unlisted)
+		}
+	}
+	starts := make([]int, 0, len(v.table.parts)+1)
+	for i, e := range listed {
 		for len(starts) <= e.part.index {
-			starts = append(starts, len(listed))
-		}
-		if !v.allowed[kind][e.index] || e.part.source.Down != nil || v.serving(v.table.public[kind][e.Public]) != e {
-			continue
-		}
-		if kind == call.Tool && !e.meta {
-			v.tools = append(v.tools, e)
-		}
-		if !e.unlisted {
-			listed = append(listed, e)
+			starts = append(starts, i)
 		}
 	}
 	for len(starts) <= len(v.table.parts) {

@@ -45,6 +45,10 @@ func (i *Inspector) Explain(q Question) (Explanation, bool) {
 	if !ok {
 		return Explanation{}, false
 	}
+	if t.Part.Own() {
+		step := policy.Step{Rule: policy.RuleOwn, Effect: policy.Allow, Matches: true, Reason: "the gateway's own tools are for everyone; the calls that they make are judged one by one"}
+		return Explanation{Explanation: policy.Explanation{Decision: t.Policy.Listed(), Steps: []policy.Step{step}}, Native: t.Native}, true
+	}
 	inForce := i.policyIn(in)
 	item := t.PolicyItem()
 	request := q.request(t.Kind)
@@ -99,7 +103,7 @@ func (e *Explanation) refuse(reason string) {
 // shownAs returns the name of an item in a profile.
 func (i *Inspector) shownAs(in *profile.Profile, t catalog.Target) string {
 	if in != nil && t.Entry != nil {
-		for _, e := range i.allowed(in).Entries(t.Kind) {
+		for _, e := range i.allowed(in).Usable(t.Kind) {
 			if e.Native == t.Entry.Native && e.Upstream() == t.Entry.Upstream() {
 				return e.Public
 			}

@@ -22,25 +22,30 @@ type fakeGateway struct {
 	upstreams []Upstream
 	tools     []wire.Raw
 	handle    func(c *call.Call) (call.Result, error)
+	policy    *policy.Policy   // nil allows everything
+	profile   *profile.Profile // of every principal
 }
 
 func (g *fakeGateway) Upstreams() []Upstream         { return g.upstreams }
 func (g *fakeGateway) ListedTools(string) []wire.Raw { return g.tools }
 func (g *fakeGateway) Policy() *policy.Policy {
+	if g.policy != nil {
+		return g.policy
+	}
 	return policy.MustNew(policy.Options{Default: policy.Allow})
 }
 
-func (g *fakeGateway) Profile(string) *profile.Profile { return nil }
+func (g *fakeGateway) Profile(string) *profile.Profile { return g.profile }
 func (g *fakeGateway) Profiles() []Profile             { return []Profile{{Name: "default"}} }
 
-func (g *fakeGateway) TableUnder(p *policy.Policy, _ *profile.Profile) *catalog.Table {
+func (g *fakeGateway) TableUnder(p *policy.Policy, in *profile.Profile) *catalog.Table {
 	space, err := namespace.New("files", "files", "__")
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	src := catalog.Source{Naming: space, Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"tools":{}}`)}
 	src.Items[call.Tool] = g.tools
-	return catalog.Build(catalog.Options{Policy: p}, []catalog.Source{src})
+	return catalog.Build(catalog.Options{Policy: p, Profile: in}, []catalog.Source{src})
 }
 
 func (g *fakeGateway) Handle(_ context.Context, c *call.Call) (call.Result, error) {
@@ -108,5 +113,33 @@ func TestCheckProbes(t *testing.T) {
 	}
 	if len(r.Probes) != 2 || r.Probes[0].Outcome != "error" || r.Probes[1].Outcome != "skipped" {
 		t.Errorf("probes %+v", r.Probes)
+	}
+}
+
+// The gateway's own tools are for everyone, whatever policy says. Tools that a profile does not
+// list are explained like others.
+func TestExplainOwnAndUnlistedTools(t *testing.T) {
+	in, err := profile.New(profile.Options{
+		Name: "p", Configured: []profile.Upstream{{Name: "files"}}, Search: true, ShortNames: true,
+		Own: []profile.OwnItem{{Kind: call.Tool, Definition: wire.Raw(`{"name":"search_tools","inputSchema":{"type":"object"}}`), Meta: true}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &fakeGateway{t: t, profile: in, policy: policy.MustNew(policy.Options{Default: policy.Deny, Rules: []policy.Rule{
+		{Name: "read", Effect: policy.Allow, What: policy.What{Tools: []string{"files__read"}}},
+	}})}
+	for _, tool := range []string{"read", "write"} {
+		g.tools = append(g.tools, wire.Raw(`{"name":"`+tool+`","inputSchema":{"type":"object"}}`))
+	}
+	for name, want := range map[string]policy.Decision{
+		"search_tools": {Effect: policy.Allow, Rule: policy.RuleOwn},
+		"files__read":  {Effect: policy.Allow, Rule: "read"}, "read": {Effect: policy.Allow, Rule: "read"},
+		"files__write": {Effect: policy.Deny, Rule: policy.RuleDefault},
+	} {
+		e, ok := New(g).Explain(Question{Kind: call.Tool, Public: name, Principal: call.Anonymous})
+		if !ok || e.Decision.Effect != want.Effect || e.Decision.Rule != want.Rule {
+			t.Errorf("%s: %+v, %v; want %+v", name, e.Decision, ok, want)
+		}
 	}
 }

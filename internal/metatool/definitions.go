@@ -43,7 +43,8 @@ func Items(o Options) []profile.OwnItem {
 	var out []profile.OwnItem
 	if o.Search {
 		for _, raw := range o.definitions() {
-			out = append(out, profile.OwnItem{Kind: call.Tool, Definition: raw, Meta: true})
+			name := wire.ValueOf(raw).Get("name").Str()
+			out = append(out, profile.OwnItem{Kind: call.Tool, Definition: raw, Meta: true, WholeView: name == SearchTools || name == DescribeTools})
 		}
 	}
 	if o.Results {
@@ -77,11 +78,11 @@ type caller struct {
 // callers are the tools that call others in a split profile, and anyCaller is the one of other profiles.
 var (
 	callers = []caller{
-		{reads, CallReadTool, "Call a tool that reads", "a tool that only reads", `{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":true}`},
-		{writes, CallWriteTool, "Call a tool that writes", "a tool that changes something and destroys nothing", `{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":true}`},
-		{destroys, CallDestructiveTool, "Call a tool that may destroy", "a tool that may overwrite, remove or otherwise destroy something", `{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true}`},
+		{reads, CallReadTool, "Call a tool that reads", "a tool that search_tools found and that only reads", `{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":true}`},
+		{writes, CallWriteTool, "Call a tool that writes", "a tool that search_tools found and that changes something without destroying anything", `{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":true}`},
+		{destroys, CallDestructiveTool, "Call a tool that may destroy", "a tool that search_tools found and that may overwrite, remove or otherwise destroy something", `{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true}`},
 	}
-	anyCaller = caller{anyEffect, CallTool, "Call a tool", "any tool", `{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true}`}
+	anyCaller = caller{anyEffect, CallTool, "Call a tool", "any tool that search_tools found", `{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true}`}
 )
 
 //go:embed definitions/*.json

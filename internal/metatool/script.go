@@ -48,7 +48,7 @@ func (o *Options) scriptItems() []profile.OwnItem {
 	if l := o.Scripts; l != nil {
 		raw := definition(RunScript, "{CALLS}", strconv.Itoa(l.Calls), "{PARALLEL}", strconv.Itoa(l.Parallel), "{TIME}", plainDuration(l.Time),
 			"{OUTPUT}", fmt.Sprintf("%d bytes", l.Output), "{STEPS}", strconv.Itoa(l.Steps))
-		out = append(out, profile.OwnItem{Kind: call.Tool, Definition: raw, Meta: true})
+		out = append(out, profile.OwnItem{Kind: call.Tool, Definition: raw, Meta: true, WholeView: true})
 	}
 	for _, c := range o.Composites {
 		out = append(out, profile.OwnItem{Kind: call.Tool, Definition: c.Definition})

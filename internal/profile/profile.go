@@ -50,6 +50,9 @@ type OwnItem struct {
 	Definition wire.Raw // valid, with a name that is fit to be a public one
 	// Meta says that the item is a tool that serves the use of others. Searches do not find it.
 	Meta bool
+	// WholeView says that the answer depends on the whole view: a call waits for upstreams that
+	// are starting, as lists do.
+	WholeView bool
 }
 
 // Upstream is what a profile needs to know of an upstream.

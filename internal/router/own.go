@@ -41,9 +41,12 @@ func (f *forwarding) own(ctx context.Context) (bool, error) {
 	case f.call.Depth >= maxOwnDepth:
 		return false, wire.Errorf(wire.CodeInvalidParams, "the %s %q was called from inside of %d other calls; that is as deep as calls may be", f.target.Kind, clip(f.target.Public), maxOwnDepth)
 	}
-	view, err := f.router.awaitView(ctx, f.call) // to find tools of upstreams that are starting
-	if err != nil {
-		return false, err
+	view := f.view
+	if e := f.target.Entry; e != nil && e.NeedsWholeView() {
+		var err error
+		if view, err = f.router.awaitView(ctx, f.call); err != nil {
+			return false, err
+		}
 	}
 	var calls atomic.Uint64
 	inner := func(ctx context.Context, c *call.Call) (call.Result, error) {
@@ -53,6 +56,7 @@ func (f *forwarding) own(ctx context.Context) (bool, error) {
 		d.TakesRounds = false // only the client's own request may end with a round
 		return f.router.handleInner(ctx, &d)
 	}
+	var err error
 	f.result, err = f.router.ownTools.Call(ctx, f.call, f.target, view, inner)
 	if err != nil {
 		if errors.Is(err, call.ErrNoItem) {

@@ -37,6 +37,7 @@ func through(ctx context.Context, c *call.Call, _ catalog.Target, _ *catalog.Vie
 func ownTable(rules []policy.Rule, sources ...catalog.Source) *catalog.Table {
 	p, err := profile.New(profile.Options{Name: "p", Own: []profile.OwnItem{
 		{Kind: call.Tool, Definition: wire.Raw(`{"name":"through","inputSchema":{"type":"object"}}`)},
+		{Kind: call.Tool, Definition: wire.Raw(`{"name":"whole","inputSchema":{"type":"object"}}`), WholeView: true},
 		{Kind: call.Template, Definition: wire.Raw(`{"name":"kept","uriTemplate":"kept://{id}"}`)},
 	}})
 	if err != nil {
@@ -216,7 +217,8 @@ func TestCancellationEndsInnerCalls(t *testing.T) {
 	}
 }
 
-// Own tools see what lists would show: they wait for upstreams that are starting.
+// Own tools that need the whole view see what lists would show: they wait for upstreams that are
+// starting. Others do not.
 func TestOwnToolsAwaitTheView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []int
@@ -232,9 +234,13 @@ func TestOwnToolsAwaitTheView(t *testing.T) {
 		ready := h.Routes()
 		starting.Table = ownTable([]policy.Rule{allowRead}, src)
 		h.Swap(&starting)
+		if _, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"through"}`, &recorder{})); err != nil || len(seen) != 1 {
+			t.Fatalf("a tool that does not need the view: %v", err)
+		}
+		seen = nil
 		done := make(chan error)
 		go func() {
-			_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"through"}`, &recorder{}))
+			_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"whole"}`, &recorder{}))
 			done <- err
 		}()
 		synctest.Wait()
@@ -243,7 +249,7 @@ func TestOwnToolsAwaitTheView(t *testing.T) {
 		}
 		h.Swap(ready)
 		close(h.started)
-		if err := <-done; err != nil || !slices.Equal(seen, []int{2}) {
+		if err := <-done; err != nil || !slices.Equal(seen, []int{3}) {
 			t.Errorf("the tool saw %v tools, %v", seen, err)
 		}
 	})
