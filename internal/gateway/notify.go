@@ -35,12 +35,12 @@ func (g *Gateway) notifyClients(u update) {
 	now := make(map[string]*catalog.Table)
 	for profile, table := range u.routes.Tables() {
 		before := g.control.announced[profile]
-		if before == nil || due { // nobody has seen a new profile before
-			now[profile] = table
-		} else {
+		now[profile] = table
+		switch {
+		case before == nil: // nobody has seen a new profile before
+			continue
+		case !due:
 			now[profile] = before
-		}
-		if before == nil || !due {
 			continue
 		}
 		diff := catalog.NewDiff(before, table, u.listChanged)

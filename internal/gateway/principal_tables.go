@@ -262,8 +262,8 @@ func (g *Gateway) principalParts(p *principalState, key string, conns []*connect
 	return parts
 }
 
-// newPrincipalTable returns the table of a principal in a profile, which is built at its first use. The
-// lists of the principal replace those of the gateway.
+// newPrincipalTable returns the table of a principal in a profile, which is built at its first
+// use. The lists of the principal replace those of the gateway.
 func (g *Gateway) newPrincipalTable(p *principalState, profile string, parts map[*connection]connector.Snapshot) *principalTable {
 	gen, shared := g.control.inputs.generation, g.control.inputs.sources
 	selects := gen.defaultProfile

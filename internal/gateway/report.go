@@ -18,8 +18,9 @@ const maxLoggedFindings = 4096
 var findingSeed = maphash.MakeSeed()
 
 // logFindings counts and logs each violation, clash and unusable item of a profile once,
-// however many profiles have it. Clashes are left out until the table is settled or the upstreams have started: names are reserved
-// for upstreams that have not listed anything yet, and such a clash may vanish.
+// however many profiles have it. Clashes are left out until the table is settled or the
+// upstreams have started: names are reserved for upstreams that have not listed anything yet,
+// and such a clash may vanish.
 func (g *Gateway) logFindings(profile string, t *catalog.Table, settled bool) {
 	for _, f := range t.Findings() {
 		logged, digest := g.control.loggedFindings[f.Upstream], maphash.Comparable(findingSeed, f)
