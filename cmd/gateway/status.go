@@ -164,6 +164,9 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 	}
 	if r := s.Reload; r != nil {
 		say("Last reload %s ago: %s.", console.Ago(now.Sub(r.At)), reloadText(r.ReloadReport))
+		if len(r.NeedsRestart) > 0 {
+			fmt.Fprintln(out, style.Warn(console.Wrap("Restart it for: "+console.Line(strings.Join(r.NeedsRestart, ", ")), "  ", columns)))
+		}
 		for _, e := range r.Errors {
 			fmt.Fprintln(out, style.Bad(console.Wrap(console.Line(reloadError(e)), "  ", columns)))
 		}
