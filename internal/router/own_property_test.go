@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
@@ -16,6 +17,7 @@ import (
 	"mcpgateway/internal/metatool"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/profile"
+	"mcpgateway/internal/script"
 	"mcpgateway/internal/wire"
 )
 
@@ -38,8 +40,12 @@ func searchRouter(t *testing.T, p *policy.Policy, o metatool.Options, docs *cata
 	routes.Table = catalog.Build(catalog.Options{Policy: p, Profile: compiled, Docs: docs}, sources)
 	started := make(chan struct{})
 	close(started)
-	return New(Options{Started: started, Logger: zap.NewNop(), Metrics: NewMetrics(), OwnTools: metatool.New()}, routes), ups
+	tools := metatool.New()
+	tools.Scripts = func() *metatool.Scripts { return &metatool.Scripts{Limits: scriptLimits} }
+	return New(Options{Started: started, Logger: zap.NewNop(), Metrics: NewMetrics(), OwnTools: tools}, routes), ups
 }
+
+var scriptLimits = script.Limits{Steps: 100_000, Calls: 20, Parallel: 4, Time: time.Minute, Output: 64 << 10}
 
 // callersOf returns the own tools that call others.
 func callersOf(o metatool.Options) []string {
@@ -54,8 +60,16 @@ func ownRequests(o metatool.Options) (requests [][2]string) {
 	add := func(tool, format string, args ...any) {
 		requests = append(requests, [2]string{wire.MethodToolsCall, fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, fmt.Sprintf(format, args...))})
 	}
+	run := func(format string, args ...any) {
+		add(metatool.RunScript, `{"script":%s}`, wire.String(fmt.Sprintf(format, args...)))
+	}
 	for _, it := range world {
 		for _, name := range []string{it.Public, it.Native, it.Public + "x"} {
+			run("[search(%q), len(search('a', upstream = %q))]", name, it.Upstream)
+			run("describe(%q, %q)", name, world[0].Public)
+			run("r = try_call(%q)\n[r.ok, r.error, r.text]", name)
+			run("call(%q, {'n': 1})", name)
+			run("[(r.ok, r.error) for r in try_parallel([(%q, {}), 'none'])]", name)
 			add(metatool.SearchTools, `{"query":%q}`, name)
 			add(metatool.DescribeTools, `{"names":[%q,"none"]}`, name)
 			for _, by := range callersOf(o) {
@@ -88,7 +102,7 @@ func TestHiddenToolsAreNotFound(t *testing.T) {
 		at := r.IntN(len(gatewaytest.WorldPrincipals))
 		who, other := gatewaytest.WorldPrincipals[at], gatewaytest.WorldPrincipals[(at+1+r.IntN(len(gatewaytest.WorldPrincipals)-1))%len(gatewaytest.WorldPrincipals)]
 		rev := gatewaytest.Pick(r, wire.Rev20251125, wire.Rev20260728)
-		o := metatool.Options{Search: true, Split: r.IntN(2) == 0}
+		o := metatool.Options{Search: true, Split: r.IntN(2) == 0, Scripts: &scriptLimits}
 		name := fmt.Sprintf("policy %d, %s and %s, %s, %+v: %+v", seed, who.Subject, other.Subject, rev, o, wp)
 		var docs catalog.Docs
 		whole, ups := searchRouter(t, p, o, &docs, func(worldItem) bool { return true }, func(string) bool { return true })
@@ -101,7 +115,7 @@ func TestHiddenToolsAreNotFound(t *testing.T) {
 
 		requests := ownRequests(o)
 		r.Shuffle(len(requests), func(i, j int) { requests[i], requests[j] = requests[j], requests[i] })
-		requests = requests[:80]
+		requests = requests[:100]
 		for _, q := range requests {
 			_ = transcript(whole, other, rev, [][2]string{q}) // another principal's searches and calls change nothing
 			got := transcript(whole, who, rev, [][2]string{q})
@@ -131,7 +145,14 @@ func TestHiddenToolsAreNotFound(t *testing.T) {
 			for _, by := range callersOf(o) { // one of them may call it
 				_ = respond(whole, who, rev, wire.MethodToolsCall, fmt.Sprintf(`{"name":%q,"arguments":{"name":%q,"arguments":{"n":1}}}`, by, it.Public), client)
 			}
-			if calls := len(ups[it.Upstream].got); (calls == 1) != (effect != policy.Deny) || calls > 1 {
+			calls := len(ups[it.Upstream].got)
+			scripted := &recorder{}
+			source := wire.String(fmt.Sprintf(`try_call(%q, {"n": 1})`, it.Public))
+			_ = respond(whole, who, rev, wire.MethodToolsCall, fmt.Sprintf(`{"name":"run_script","arguments":{"script":%s}}`, source), scripted)
+			if both := len(ups[it.Upstream].got); both != 2*calls || len(scripted.asks) != len(client.asks) {
+				t.Fatalf("%s\n%s was reached %d times with a script, and the user asked %d times instead of %d", name, it.Public, both-calls, len(scripted.asks), len(client.asks))
+			}
+			if (calls == 1) != (effect != policy.Deny) || calls > 1 {
 				t.Fatalf("%s\n%s reached the upstream %d times, want %s", name, it.Public, calls, effect)
 			} else if calls == 1 {
 				reached++

@@ -172,6 +172,7 @@ var hints = []struct {
 	{regexp.MustCompile(`key .* not in dict`), "d.get(key) returns None for a key that is absent. print(d.keys()) shows the keys."},
 	{regexp.MustCompile(`(unhandled index operation string\[string\]|string index: got string)`), "The tool returned text that is not a JSON object or array. Print it to see its form."},
 	{regexp.MustCompile(`local variable \w+ referenced before assignment`), "A function cannot assign to a variable outside of it. Pass the value, or change a list or dict."},
+	{regexp.MustCompile(`argument may not follow \*`), "Write name = value before *list and **dict."},
 	{regexp.MustCompile(`cannot concatenate implicitly|got string literal, want newline`), "Write + between two strings."},
 }
 

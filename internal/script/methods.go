@@ -173,13 +173,19 @@ func join(r *Run, v starlark.Value, args starlark.Tuple, _ []starlark.Tuple) err
 		return nil
 	}
 	defer iter.Done()
+	n, err := r.length(args[0])
+	if err == nil {
+		err = r.steps(n)
+	}
+	if err != nil {
+		return err
+	}
 	sep, size := int64(textSize(v)), int64(0)
 	for e := starlark.Value(nil); iter.Next(&e); {
 		size += sep + int64(textSize(e))
 		if err := r.fits(2 * size); err != nil { // a text that grows has room to spare
 			return err
 		}
-		r.thread.Steps++
 	}
 	r.work(int(size))
 	return nil
