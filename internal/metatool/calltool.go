@@ -20,10 +20,10 @@ func (in *invocation) callTool(ctx context.Context, want effect) (call.Result, e
 	if wrong != "" {
 		return mistake("%s", wrong), nil
 	}
-	if isMeta(name) {
+	target, known := in.view.Resolve(call.Tool, name)
+	if known && target.Part.Own() && isMeta(name) { // an upstream may have a tool with the name of one that the profile lacks
 		return mistake("%s is no tool to call with %s: call it directly.", name, in.target.Public), nil
 	}
-	target, known := in.view.Resolve(call.Tool, name)
 	if known && want != anyEffect {
 		if is := effectOf(target.Entry.Ordinary().Raw); is != want {
 			return mistake("%s was not called: by its annotations it %s. Call it with %s.", name, is.words(), is.callerOf()), nil

@@ -5,6 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/wire"
 )
 
@@ -80,6 +85,32 @@ func TestSplit(t *testing.T) {
 	} {
 		if got := f.call(t, tt.by, `{"name":"`+tt.tool+`"}`); got != tt.want {
 			t.Errorf("%s with %s: got %s, want %s", tt.tool, tt.by, got, tt.want)
+		}
+	}
+}
+
+// An upstream's tool keeps the name of an own tool that the profile does not have.
+func TestCallToolOfAnUpstreamWithAnOwnName(t *testing.T) {
+	f := newFixture(t, Options{Search: true})
+	naming, err := namespace.New("open", "", "__")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := profile.New(profile.Options{Name: "p", Configured: []profile.Upstream{{Name: "open"}}, Search: true, Own: Items(Options{Search: true})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := catalog.Source{Naming: naming}
+	for _, name := range []string{CallReadTool, CallTool} {
+		src.Items[call.Tool] = append(src.Items[call.Tool], wire.Raw(`{"name":"`+name+`","inputSchema":{"type":"object"}}`))
+	}
+	f.view = catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Default: policy.Allow}), Profile: p}, []catalog.Source{src}).View(call.Anonymous, nil)
+	for name, want := range map[string]string{
+		CallReadTool: "done", "open__call_tool": "done",
+		CallTool: "isError: call_tool is no tool to call with call_tool: call it directly.",
+	} {
+		if got := f.call(t, CallTool, `{"name":"`+name+`"}`); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
 }

@@ -69,8 +69,8 @@ func (t *Tools) Call(ctx context.Context, c *call.Call, target catalog.Target, v
 
 // splits reports whether the caller's profile has several tools that call others.
 func (in *invocation) splits() bool {
-	_, ok := in.view.Resolve(call.Tool, CallReadTool)
-	return ok
+	t, ok := in.view.Resolve(call.Tool, CallReadTool)
+	return ok && t.Part.Own()
 }
 
 // mistake is the result of a call that a model can correct.
