@@ -26,7 +26,8 @@ type Owner struct {
 // Store keeps documents for their owners. Its methods may be called by many goroutines at once.
 type Store interface {
 	// Put keeps a document and returns its id, which nobody can guess. An equal document of the
-	// same owner keeps the id that it has. The error is ErrTooLarge or that of the store.
+	// same owner keeps the id that it has. The error is ErrTooLarge, ErrUnread or that of the
+	// store.
 	Put(ctx context.Context, owner Owner, d *Document) (id string, err error)
 	// Get returns a document. The error is ErrUnknown for an id that does not exist, has
 	// expired or belongs to another owner: these cannot be told apart. Or it is that of the
@@ -38,6 +39,7 @@ type Store interface {
 var (
 	ErrTooLarge = errors.New("the result is larger than what one principal may keep")
 	ErrUnknown  = errors.New("there is no such result")
+	ErrUnread   = errors.New("the profile reads no results any more")
 )
 
 // Limits bound what a [Memory] keeps.
@@ -56,8 +58,9 @@ type Memory struct {
 
 	mu     sync.Mutex
 	limits Limits
-	owners map[string]*holdings // by identity
-	all    list.List            // of *kept, the oldest first
+	keep   func(profile string) bool // that was given to Retain, or nil
+	owners map[string]*holdings      // by identity
+	all    list.List                 // of *kept, the oldest first
 	total  int64
 	timer  *time.Timer // runs when the oldest expires; nil if nothing is kept
 }
@@ -95,6 +98,9 @@ func (m *Memory) Put(_ context.Context, owner Owner, d *Document) (string, error
 	k := &kept{Document: d, owner: owner, hash: maphash.Bytes(m.seed, d.Text) ^ maphash.String(m.seed, owner.Profile), size: d.Size()}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.keep != nil && !m.keep(owner.Profile) { // the call began before a reload
+		return "", ErrUnread
+	}
 	k.expires = time.Now().Add(m.limits.TTL)
 	if same := m.same(k); same != nil {
 		// It is the newest again, so that the ends of both lists stay sorted by expiry.
@@ -220,11 +226,13 @@ func (m *Memory) SetLimits(l Limits) {
 	m.changed()
 }
 
-// Retain removes the documents of all profiles but those that keep reports: nobody could read
-// the others any more.
+// Retain removes the documents of all profiles but those that keep reports, and keeps no new ones
+// of the others: nobody could read them any more. keep may be called until the next Retain, by
+// many goroutines.
 func (m *Memory) Retain(keep func(profile string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.keep = keep
 	for e := m.all.Front(); e != nil; {
 		k := e.Value.(*kept)
 		e = e.Next()
@@ -265,7 +273,7 @@ func (m *Memory) tick() {
 	m.changed()
 }
 
-// Close removes all documents.
+// Close removes all documents and keeps no new ones.
 func (m *Memory) Close() { m.Retain(func(string) bool { return false }) }
 
 // newID returns an id that nobody can guess, in characters that no reader of URIs changes.
