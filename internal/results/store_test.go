@@ -71,6 +71,9 @@ func TestDocumentsAreTheirOwners(t *testing.T) {
 	if has(m, ann, id) || !has(m, elsewhere, other) {
 		t.Error("documents of a profile that is gone are kept, or those of another are not")
 	}
+	if _, err := m.Put(context.Background(), ann, sized(1, 2000)); err != ErrUnread {
+		t.Errorf("a document of a profile that is gone is kept: %v", err)
+	}
 	m.Retain(func(string) bool { return false })
 	if m.total != 0 || m.timer != nil || len(m.owners) != 0 {
 		t.Error("documents of profiles that are gone are kept")
