@@ -16,10 +16,14 @@ import (
 type UnusedGlob struct {
 	policy.Pattern
 	Suggestion string // a name that the glob almost covers, "" for none
+	Key        string // the key of the configuration, "" for that of the pattern
 }
 
-// Path returns the place of the glob: a list of an upstream, or a rule.
+// Path returns the place of the glob: a list of an upstream or of a profile, or a rule.
 func (i UnusedGlob) Path() string {
+	if i.Key != "" {
+		return i.Key
+	}
 	if i.Upstream != "" {
 		return "upstreams." + i.Upstream + "." + i.Place
 	}
@@ -63,7 +67,7 @@ func (t *Table) UnusedGlobs(of *policy.Policy, lacking []*namespace.Naming) []Un
 			}
 		}
 		if !covered {
-			out = append(out, UnusedGlob{p, nearest(p.Text, names)})
+			out = append(out, UnusedGlob{Pattern: p, Suggestion: nearest(p.Text, names)})
 		}
 	}
 	return out

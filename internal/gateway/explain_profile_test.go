@@ -25,7 +25,7 @@ upstreams:
 profiles:
   default: {upstreams: [a, w]}
   narrow: {upstreams: [a, w], tools: {allow: ["*"], deny: ["*write"]}}
-  listed: {tools: [a__read]}
+  listed: {tools: [a__read], prompts: ["a__*"], catalog: search, pinned: [a__raed]}
   short: {upstreams: [b], names: short}
   nothing: {tools: []}
 `, t.TempDir(), nil)
@@ -55,7 +55,7 @@ profiles:
 				t.Errorf("%+v: steps %+v", tt, e.Steps)
 			}
 		}
-		for profile, want := range map[string]string{"": "a__read w__write", "narrow": "a__read", "listed": "a__read", "short": "find", "nothing": ""} {
+		for profile, want := range map[string]string{"": "a__read w__write", "narrow": "a__read", "short": "find", "nothing": ""} {
 			var names []string
 			for _, e := range p.Table(profile).View(call.Anonymous.In(profile), nil).Entries(call.Tool) {
 				names = append(names, e.Public)
@@ -71,6 +71,13 @@ profiles:
 		empty := slices.IndexFunc(report.Findings, func(f inspect.Finding) bool { return f.What == "empty" })
 		if empty < 0 || report.Findings[empty].Profile != "nothing" || report.Findings[empty].Path != "profiles.nothing" {
 			t.Errorf("findings %+v", report.Findings)
+		}
+		var globs []string
+		for _, glob := range UnmatchedGlobs(p.Everything(), g.cfg) {
+			globs = append(globs, glob.String())
+		}
+		if want := `profiles.listed.pinned[0] "a__raed" matches nothing that is listed; did you mean "a__read"?`; !slices.Contains(globs, want) {
+			t.Errorf("globs %q", globs)
 		}
 		return nil
 	}); err != nil {

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"strings"
+
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/catalog"
@@ -10,8 +12,8 @@ import (
 	"mcpgateway/internal/upstream/connector"
 )
 
-// UnmatchedGlobs returns the globs of a configuration's policy that match nothing in a
-// table. Globs for upstreams that are not in the table, such as disabled ones, are left
+// UnmatchedGlobs returns the globs of a configuration's policy and profiles that match nothing
+// in a table. Globs for upstreams that are not in the table, such as disabled ones, are left
 // out.
 func UnmatchedGlobs(t *catalog.Table, cfg *config.Config) []catalog.UnusedGlob {
 	var entries []*upstreamEntry
@@ -35,7 +37,39 @@ func unmatchedGlobs(t *catalog.Table, p *policy.Policy, cfg *config.Config) []ca
 			absent = append(absent, s)
 		}
 	}
-	return t.UnusedGlobs(p, absent)
+	globs := t.UnusedGlobs(p, absent)
+	for _, c := range cfg.Profiles {
+		globs = append(globs, unmatchedProfileGlobs(t, &c, absent)...)
+	}
+	return globs
+}
+
+// unmatchedProfileGlobs returns the globs of a profile's lists that match nothing in the table of
+// everything.
+func unmatchedProfileGlobs(t *catalog.Table, c *config.Profile, absent []*namespace.Naming) (all []catalog.UnusedGlob) {
+	for _, l := range []struct {
+		key  string
+		what policy.What
+	}{
+		{"tools.allow", policy.What{Tools: c.Tools.Allow}}, {"tools.deny", policy.What{Tools: c.Tools.Deny}},
+		{"resources.allow", policy.What{Resources: c.Resources.Allow}}, {"resources.deny", policy.What{Resources: c.Resources.Deny}},
+		{"prompts.allow", policy.What{Prompts: c.Prompts.Allow}}, {"prompts.deny", policy.What{Prompts: c.Prompts.Deny}},
+		{"pinned", policy.What{Tools: c.Pinned}},
+	} {
+		if len(l.what.Tools)+len(l.what.Resources)+len(l.what.Prompts) == 0 {
+			continue
+		}
+		list, err := policy.New(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: l.key, Effect: policy.Deny, What: l.what}}})
+		if err != nil {
+			continue // loading the configuration reports the error
+		}
+		for _, glob := range t.UnusedGlobs(list, absent) {
+			_, index, _ := strings.Cut(glob.Place, "[")
+			glob.Key = "profiles." + c.Name + "." + l.key + "[" + index
+			all = append(all, glob)
+		}
+	}
+	return all
 }
 
 // maxLoggedGlobs bounds how many globs a log line contains.
