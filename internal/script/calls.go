@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"go.starlark.net/starlark"
 
@@ -92,15 +93,16 @@ func (r *Run) send(requests []request) ([]outcome, error) {
 	r.wait()
 	defer r.compute()
 	outcomes := make([]outcome, len(requests))
+	var held atomic.Int64 // bytes of the results, which are charged when they are read
 	if len(requests) == 1 {
-		outcomes[0] = r.one(requests[0])
+		outcomes[0] = r.one(requests[0], &held)
 	} else {
 		var group sync.WaitGroup
 		next := make(chan int)
 		for range min(r.limits.Parallel, len(requests)) {
 			group.Go(func() {
 				for i := range next {
-					outcomes[i] = r.one(requests[i])
+					outcomes[i] = r.one(requests[i], &held)
 				}
 			})
 		}
@@ -113,11 +115,15 @@ func (r *Run) send(requests []request) ([]outcome, error) {
 	return outcomes, context.Cause(r.ctx)
 }
 
-func (r *Run) one(q request) outcome {
+// one makes one call. Results for which no memory is left are dropped.
+func (r *Run) one(q request, held *atomic.Int64) outcome {
 	if err := r.ctx.Err(); err != nil {
 		return outcome{err: err}
 	}
 	raw, err := r.opts.Host.Call(r.ctx, q.tool, q.arguments)
+	if held.Add(int64(len(raw))) > r.memory { // nothing is charged meanwhile
+		return outcome{err: errMemory}
+	}
 	return outcome{raw, err}
 }
 
