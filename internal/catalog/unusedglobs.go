@@ -3,26 +3,27 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/wire"
 )
 
-// UnusedGlob is a glob of the policy that covers nothing.
+// UnusedGlob is a glob of the policy or of a profile that covers nothing.
 type UnusedGlob struct {
 	policy.Pattern
 	Suggestion string // a name that the glob almost covers, "" for none
-	Key        string // the key of the configuration, "" for that of the pattern
 }
 
-// Path returns the place of the glob: a list of an upstream or of a profile, or a rule.
+// Path returns the place of the glob: a list of an upstream or a profile, or a rule.
 func (i UnusedGlob) Path() string {
-	if i.Key != "" {
-		return i.Key
+	if i.Profile != "" {
+		return "profiles." + i.Profile + "." + i.Place
 	}
 	if i.Upstream != "" {
 		return "upstreams." + i.Upstream + "." + i.Place
@@ -46,28 +47,31 @@ func (i UnusedGlob) Reason() string {
 }
 
 // UnusedGlobs returns the globs of a policy that cover nothing, in the order of
-// [policy.Policy.Patterns]. Every upstream of the table must have been listed; lacking are
-// the configured upstreams that are not in it. A glob is left out if it may cover something
-// unknown: an item of an upstream that is lacking or lists nothing, or a resource that only
-// a template describes.
+// [policy.Policy.Patterns]. The table must be one of no profile, and every upstream of it must
+// have been listed; lacking are the configured upstreams that are not in it. A glob is left out if
+// it may cover something unknown: an item of an upstream that is lacking or lists nothing, or a
+// resource that only a template describes.
 func (t *Table) UnusedGlobs(of *policy.Policy, lacking []*namespace.Naming) []UnusedGlob {
+	return t.unusedGlobs(of.Patterns(), lacking, func(string) bool { return true })
+}
+
+// UnusedGlobsOf is UnusedGlobs for the globs of a profile. They may cover items of its upstreams.
+func (t *Table) UnusedGlobsOf(p *profile.Profile, lacking []*namespace.Naming) []UnusedGlob {
+	return t.unusedGlobs(p.Patterns(), lacking, p.HasUpstream)
+}
+
+func (t *Table) unusedGlobs(patterns []policy.Pattern, lacking []*namespace.Naming, has func(upstream string) bool) []UnusedGlob {
 	var out []UnusedGlob
-	for _, p := range of.Patterns() {
+	for _, p := range patterns {
 		if p.CanBegin("") && strings.Trim(p.Text, "*") == "" {
 			continue // it is meant to cover everything
 		}
-		names, open := t.coverable(&p, lacking)
+		names, open := t.coverable(&p, lacking, has)
 		if open {
 			continue
 		}
-		covered := false
-		for _, name := range names {
-			if covered = p.Covers(name); covered {
-				break
-			}
-		}
-		if !covered {
-			out = append(out, UnusedGlob{Pattern: p, Suggestion: nearest(p.Text, names)})
+		if !slices.ContainsFunc(names, p.Covers) {
+			out = append(out, UnusedGlob{p, nearest(p.Text, names)})
 		}
 	}
 	return out
@@ -75,32 +79,37 @@ func (t *Table) UnusedGlobs(of *policy.Policy, lacking []*namespace.Naming) []Un
 
 // coverable returns the names that a glob may cover, and whether it may cover unknown names,
 // too.
-func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Naming) (names []string, open bool) {
+func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Naming, has func(upstream string) bool) (names []string, open bool) {
+	native := p.Upstream != ""
 	for _, s := range lacking {
-		if p.OfUpstreams {
+		switch {
+		case !has(s.Upstream()):
+			continue
+		case p.OfUpstreams:
 			names = append(names, s.Upstream())
 			continue
 		}
-		open = open || p.AppliesTo(s.Upstream()) && (p.Rule == "" || p.CanBegin(namePrefixOf(s, p.Kind)))
+		open = open || p.AppliesTo(s.Upstream()) && (native || p.CanBegin(namePrefixOf(s, p.Kind)))
 	}
 	for _, part := range t.Parts() {
 		switch {
+		case !has(part.Upstream()):
 		case p.OfUpstreams:
 			names = append(names, part.Upstream())
 		case !p.AppliesTo(part.Upstream()):
 		case part.source.Down != nil || part.empty():
-			open = open || p.Rule == "" || p.CanBegin(namePrefixOf(part.naming, p.Kind))
+			open = open || native || p.CanBegin(namePrefixOf(part.naming, p.Kind))
 		case p.Kind != call.Resource:
-			names = t.names(names, part, p.Kind, p.Rule == "")
+			names = t.names(names, part, p.Kind, native)
 		default:
-			templates := t.names(nil, part, call.Template, p.Rule == "")
+			templates := t.names(nil, part, call.Template, native)
 			for _, text := range templates {
 				literal, _, _ := strings.Cut(text, "{")
 				open = open || p.CanBegin(literal)
 			}
-			listed := t.names(names, part, call.Resource, p.Rule == "")
+			listed := t.names(names, part, call.Resource, native)
 			if len(listed)+len(templates) == len(names) && part.hasResources() {
-				open = open || p.Rule == "" || p.CanBegin(namePrefixOf(part.naming, p.Kind))
+				open = open || native || p.CanBegin(namePrefixOf(part.naming, p.Kind))
 			}
 			names = append(listed, templates...)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/wire"
 )
 
@@ -71,5 +72,35 @@ func TestUnusedGlobs(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestUnusedGlobsOfProfiles checks globs of a profile: they mean ordinary names of its upstreams.
+func TestUnusedGlobsOfProfiles(t *testing.T) {
+	fs := source(t, "files", "files", tool("read_file"), prompt("explain"), resource("file:///a"))
+	fs.Capabilities = wire.Raw(`{"resources":{}}`)
+	git := source(t, "git", "git", tool("push"))
+	globs := func(allow ...string) policy.Globs {
+		return policy.Globs{Allow: allow, Deny: []string{"git__push", "*"}}
+	}
+	p := profileOf(t, profile.Options{
+		Name: "coding", Upstreams: []string{"files"}, ShortNames: true, Search: true, Pinned: []string{"read_file", "files__*"},
+		Select: policy.Selection{Tools: globs("*", "files__raed_file", "files__read_file"), Prompts: policy.Globs{Allow: []string{"files__ex*"}}},
+		Rules:  []policy.Rule{{Name: "ask", Effect: policy.Confirm, What: policy.What{Tools: []string{"read_*", "files__read_*"}, Upstreams: []string{"git"}}}},
+	})
+	var got []string
+	for _, i := range build(fs, git).UnusedGlobsOf(p, nil) {
+		got = append(got, i.String())
+	}
+	want := []string{
+		`profiles.coding.tools.allow[1] "files__raed_file" matches nothing that is listed; did you mean "files__read_file"?`,
+		`profiles.coding.tools.deny[0] "git__push" matches nothing that is listed`,
+		`policy rule "ask": what.tools[0] "read_*" matches nothing that is listed`,
+		`policy rule "ask": what.tools[1] "files__read_*" matches nothing that is listed`,
+		`policy rule "ask": what.upstreams[0] "git" matches nothing`,
+		`profiles.coding.pinned[0] "read_file" matches nothing that is listed`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

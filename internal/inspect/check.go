@@ -225,7 +225,7 @@ func (i *Inspector) addGlobs(r *Report, globs []catalog.UnusedGlob) {
 			continue
 		}
 		r.Findings = append(r.Findings, Finding{
-			Severity: SeverityWarning, What: "idle", Message: glob.Reason(), Upstream: glob.Upstream, File: glob.File, Line: glob.Line, Path: glob.Path(),
+			Severity: SeverityWarning, What: "idle", Message: glob.Reason(), Upstream: glob.Upstream, Profile: glob.Profile, File: glob.File, Line: glob.Line, Path: glob.Path(),
 		})
 	}
 }

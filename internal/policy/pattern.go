@@ -10,10 +10,11 @@ import (
 
 // Pattern is one glob of a policy.
 type Pattern struct {
-	Upstream   string // whose allow or deny list has the pattern, "" if a rule has it
+	Upstream   string // whose allow or deny list has the pattern, "" if a rule or a profile has it
+	Profile    string // whose selection has the pattern, "" if none has
 	Rule, File string // of a rule
 	Line       int
-	Place      string // in the upstream or the rule: tools.deny[1], what.upstreams[0]
+	Place      string // in the upstream, the profile or the rule: tools.deny[1], what.upstreams[0]
 	Kind       call.Kind
 	// OfUpstreams says that the pattern covers names of upstreams, not items of the kind. A
 	// pattern of resources also covers templates.
@@ -24,7 +25,8 @@ type Pattern struct {
 	rule  *rule
 }
 
-// Patterns returns all globs: those of upstreams by name, then those of rules.
+// Patterns returns all globs: those of upstreams by name, or those of a profile, then those of
+// rules. The globs of a narrower policy are not among them.
 func (p *Policy) Patterns() []Pattern {
 	var out []Pattern
 	add := func(like Pattern, g *globs, list string, compile func([]string) globs) {
@@ -39,11 +41,20 @@ func (p *Policy) Patterns() []Pattern {
 	}
 	kinds := []call.Kind{call.Tool, call.Resource, call.Prompt}
 	compile := map[call.Kind]func([]string) globs{call.Tool: compileNames, call.Prompt: compileNames, call.Resource: compileURIs}
-	for _, name := range slices.Sorted(maps.Keys(p.upstreams)) {
+	lists := func(like Pattern, of *[call.Kinds]selection) {
 		for _, kind := range kinds {
-			s := &p.upstreams[name][kind]
-			add(Pattern{Upstream: name, Kind: kind}, &s.allow, kind.Plural()+".allow", compile[kind])
-			add(Pattern{Upstream: name, Kind: kind}, &s.deny, kind.Plural()+".deny", compile[kind])
+			like.Kind = kind
+			add(like, &of[kind].allow, kind.Plural()+".allow", compile[kind])
+			add(like, &of[kind].deny, kind.Plural()+".deny", compile[kind])
+		}
+	}
+	if p.isOwn() { // lists of upstreams are made of tags
+		if p.selected != nil {
+			lists(Pattern{Profile: p.profile}, p.selected)
+		}
+	} else {
+		for _, name := range slices.Sorted(maps.Keys(p.upstreams)) {
+			lists(Pattern{Upstream: name}, p.upstreams[name])
 		}
 	}
 	for _, r := range p.rules {
@@ -63,11 +74,11 @@ func (p *Pattern) AppliesTo(upstream string) bool {
 	if p.rule != nil {
 		return p.rule.at(upstream)
 	}
-	return p.Upstream == upstream
+	return p.Upstream == "" || p.Upstream == upstream
 }
 
 // Covers reports whether the pattern covers a name or URI: a native one for a list of an
-// upstream, a public one for a rule. It compares URIs as rules that deny do.
+// upstream, otherwise an ordinary public one. It compares URIs as rules that deny do.
 func (p *Pattern) Covers(name string) bool {
 	return p.globs.restricts(candidateOf(name, p.globs.folded != nil))
 }

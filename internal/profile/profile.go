@@ -2,6 +2,7 @@ package profile
 
 import (
 	"slices"
+	"strings"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/policy"
@@ -160,6 +161,18 @@ func (p *Profile) Introduction() string { return p.intro }
 
 // Own returns the gateway's own items.
 func (p *Profile) Own() []OwnItem { return p.own }
+
+// Patterns returns the globs of the profile and of its rules.
+func (p *Profile) Patterns() []policy.Pattern {
+	patterns := p.policy.Patterns()
+	if p.pinned != nil {
+		for _, pinned := range p.pinned.Patterns() {
+			pinned.Place = "pinned" + strings.TrimPrefix(pinned.Place, "tools.allow")
+			patterns = append(patterns, pinned)
+		}
+	}
+	return patterns
+}
 
 // Policy returns the policy of the profile's table: common, narrowed by the profile.
 func (p *Profile) Policy(common *policy.Policy) *policy.Policy { return common.Narrowed(p.policy) }
