@@ -17,7 +17,7 @@ var annotationRules = []rule{
 // checkAnnotations checks the annotations of contents and resources.
 func checkAnnotations(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
-		w.report(InvalidAnnotation, secAnnotation, true, "must be an object, not "+kindOf(v))
+		w.report(InvalidAnnotation, secAnnotation, true, "must be an object, not "+v.KindName())
 		return removed
 	}
 	return w.checkObject(v, annotationRules)
@@ -35,7 +35,7 @@ func checkAudience(w *walk, v wire.Value) wire.Raw {
 			return removed
 		})
 	}
-	w.report(InvalidAnnotation, secAnnotation, true, "must be an array of user and assistant, not "+kindOf(v))
+	w.report(InvalidAnnotation, secAnnotation, true, "must be an array of user and assistant, not "+v.KindName())
 	if isRole(v) {
 		return append(append(wire.Raw{'['}, v.Raw()...), ']')
 	}
@@ -115,7 +115,7 @@ func checkIcons(w *walk, v wire.Value) wire.Raw {
 		return append(append(wire.Raw{'['}, checkIcon(w, v)...), ']')
 	}
 	if v.Kind() != '[' {
-		w.report(InvalidIcon, secIcons, true, "must be an array of icons, not "+kindOf(v))
+		w.report(InvalidIcon, secIcons, true, "must be an array of icons, not "+v.KindName())
 		return removed
 	}
 	return w.checkArray(v, func(w *walk, el wire.Value) wire.Raw {
@@ -130,7 +130,7 @@ func checkIcons(w *walk, v wire.Value) wire.Raw {
 // checkIcon returns the repaired icon, or the icon itself if it is valid.
 func checkIcon(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
-		w.report(InvalidIcon, secIcons, true, "must be an object with src, not "+kindOf(v))
+		w.report(InvalidIcon, secIcons, true, "must be an object with src, not "+v.KindName())
 		return removed
 	}
 	fix, ok := w.checkObjectOr(v, iconRules)
@@ -153,7 +153,7 @@ func checkIconSizes(w *walk, v wire.Value) wire.Raw {
 			return removed
 		})
 	}
-	w.report(InvalidIcon, secIcons, true, "must be an array of strings such as 48x48 or any, not "+kindOf(v))
+	w.report(InvalidIcon, secIcons, true, "must be an array of strings such as 48x48 or any, not "+v.KindName())
 	text, ok := v.Text()
 	if !ok {
 		return removed

@@ -58,14 +58,14 @@ func checkContent(w *walk, v wire.Value) wire.Raw {
 	case '[':
 		return w.checkArray(v, checkBlock)
 	case '{', '"':
-		w.report(WrongType, secToolResult, true, "must be an array of blocks, not "+kindOf(v))
+		w.report(WrongType, secToolResult, true, "must be an array of blocks, not "+v.KindName())
 		el := checkBlock(w, v)
 		if el == nil {
 			el = v.Raw()
 		}
 		return append(append(wire.Raw{'['}, el...), ']')
 	default:
-		w.report(WrongType, secToolResult, true, "must be an array of blocks, not "+kindOf(v))
+		w.report(WrongType, secToolResult, true, "must be an array of blocks, not "+v.KindName())
 		return append(append(wire.Raw{'['}, content.TextBlock(string(v.Raw()))...), ']')
 	}
 }
@@ -79,7 +79,7 @@ func checkBlock(w *walk, v wire.Value) wire.Raw {
 		w.report(WrongType, secToolResult, true, "must be a block such as {\"type\":\"text\",\"text\":…}, not a string")
 		return content.TextBlock(v.Str())
 	default:
-		w.report(WrongType, secToolResult, true, "must be a block, not "+kindOf(v))
+		w.report(WrongType, secToolResult, true, "must be a block, not "+v.KindName())
 		return content.TextBlock(string(v.Raw()))
 	}
 	if one := w.withOneType(v); one != nil {

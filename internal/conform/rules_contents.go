@@ -43,7 +43,7 @@ func sep2093(name string, check func(*walk, wire.Value) wire.Raw) rule {
 // checkBlob checks the blob of a resource.
 func checkBlob(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '"' {
-		w.report(WrongType, secContents, true, "must be a string of Base64, not "+kindOf(v))
+		w.report(WrongType, secContents, true, "must be a string of Base64, not "+v.KindName())
 		return removed
 	}
 	if content.IsBase64(v) {
@@ -66,7 +66,7 @@ func checkContents(w *walk, v wire.Value) wire.Raw {
 			out := wire.SetMember(wire.Raw(`{}`), "uri", wire.String(w.checker.asked()))
 			return w.fillMIMEType(wire.SetMember(out, "text", v.Raw()))
 		}
-		w.report(WrongType, secContents, false, "must be an object with uri and text or blob, not "+kindOf(v))
+		w.report(WrongType, secContents, false, "must be an object with uri and text or blob, not "+v.KindName())
 		w.unrepaired++
 		return nil
 	}

@@ -43,14 +43,14 @@ func init() {
 		{name: "outputSchema", section: secOutput, check: checkOutputSchema, aliases: []string{"output_schema"}},
 		{name: "annotations", section: secTool, check: func(w *walk, v wire.Value) wire.Raw {
 			if v.Kind() != '{' {
-				w.report(WrongType, secTool, true, "must be an object, not "+kindOf(v))
+				w.report(WrongType, secTool, true, "must be an object, not "+v.KindName())
 				return removed
 			}
 			return w.checkObject(v, toolHints)
 		}},
 		{name: "execution", section: secTool, check: func(w *walk, v wire.Value) wire.Raw {
 			if v.Kind() != '{' {
-				w.report(WrongType, secTool, true, "must be an object, not "+kindOf(v))
+				w.report(WrongType, secTool, true, "must be an object, not "+v.KindName())
 				return removed
 			}
 			return w.checkObject(v, []rule{{name: "taskSupport", section: secTool, check: checkEnum(secTool, "required", "optional", "forbidden")}})
@@ -146,7 +146,7 @@ func checkPromptArguments(w *walk, v wire.Value) wire.Raw {
 		}
 		return append(out, ']')
 	default:
-		w.report(WrongType, secPrompt, true, "must be an array of objects with name, not "+kindOf(v))
+		w.report(WrongType, secPrompt, true, "must be an array of objects with name, not "+v.KindName())
 		return removed
 	}
 }
@@ -164,7 +164,7 @@ func checkPromptArgument(w *walk, v wire.Value) wire.Raw {
 		return wire.SetMember(wire.Raw(`{}`), "name", v.Raw())
 	}
 	if v.Kind() != '{' {
-		w.report(WrongType, secPrompt, true, "must be an object with name, not "+kindOf(v))
+		w.report(WrongType, secPrompt, true, "must be an object with name, not "+v.KindName())
 		return removed
 	}
 	fix, ok := w.checkObjectOr(v, argumentRules)

@@ -53,7 +53,7 @@ func checkMediaType(kind string) func(*walk, wire.Value) wire.Raw {
 // checkBase64 checks the data of an image or audio block.
 func checkBase64(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '"' {
-		w.report(WrongType, secToolResult, false, "must be a string of Base64, not "+kindOf(v))
+		w.report(WrongType, secToolResult, false, "must be a string of Base64, not "+v.KindName())
 		w.unrepaired++
 		return nil
 	}

@@ -48,7 +48,7 @@ func promptMessages(w *walk, v wire.Value) wire.Raw {
 		w.report(WrongType, secPrompt, true, "must be an array of messages, not a string")
 		return append(append(wire.Raw{'['}, checkPromptMessage(w, v)...), ']')
 	default:
-		w.report(WrongType, secPrompt, false, "must be an array of messages, not "+kindOf(v))
+		w.report(WrongType, secPrompt, false, "must be an array of messages, not "+v.KindName())
 		w.unrepaired++
 		return nil
 	}
@@ -63,7 +63,7 @@ func checkPromptMessage(w *walk, v wire.Value) wire.Raw {
 		w.report(WrongType, secMessages, true, "must be a message with role and content, not a string")
 		return promptMessageOf(wire.Raw(`"user"`), content.TextBlock(v.Str()))
 	default:
-		w.report(WrongType, secMessages, true, "must be a message with role and content, not "+kindOf(v))
+		w.report(WrongType, secMessages, true, "must be a message with role and content, not "+v.KindName())
 		return promptMessageOf(wire.Raw(`"user"`), content.TextBlock(string(v.Raw())))
 	}
 	if blocks := v.Get("content"); blocks.Kind() == '[' {

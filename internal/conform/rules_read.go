@@ -74,7 +74,7 @@ func allContents(w *walk, v wire.Value) wire.Raw {
 		el := checkContents(w, v)
 		return append(append(wire.Raw{'['}, el...), ']')
 	default:
-		w.report(WrongType, secContents, false, "must be an array, not "+kindOf(v))
+		w.report(WrongType, secContents, false, "must be an array, not "+v.KindName())
 		w.unrepaired++
 		return nil
 	}
@@ -121,7 +121,7 @@ func completionObject(w *walk, v wire.Value) wire.Raw {
 		w.report(WrongType, secComplete, true, "must be an object with values, not an array")
 		return w.checkRebuilt(wire.SetMember(wire.Raw(`{}`), "values", v.Raw()), completionRules)
 	default:
-		w.report(WrongType, secComplete, false, "must be an object with values, not "+kindOf(v))
+		w.report(WrongType, secComplete, false, "must be an object with values, not "+v.KindName())
 		w.unrepaired++
 		return nil
 	}
@@ -149,7 +149,7 @@ const maxCompletions = 100
 
 func completionValues(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '[' {
-		w.report(WrongType, secComplete, v.Kind() == '"', "must be an array of strings, not "+kindOf(v))
+		w.report(WrongType, secComplete, v.Kind() == '"', "must be an array of strings, not "+v.KindName())
 		if v.Kind() != '"' {
 			w.unrepaired++
 			return nil

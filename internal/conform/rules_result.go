@@ -109,7 +109,7 @@ func (w *walk) checkStructuredContent(result wire.Raw) wire.Raw {
 			at = wire.Value{}
 		} else {
 			// Package downlevel replaces it for clients that do not know it.
-			w.reportMember("structuredContent", StructuredNotObject, secStructured, false, "must be an object before revision 2026-07-28, not "+kindOf(at))
+			w.reportMember("structuredContent", StructuredNotObject, secStructured, false, "must be an object before revision 2026-07-28, not "+at.KindName())
 		}
 	}
 	if schema := w.checker.Output; schema != nil && schema.Err() == nil {

@@ -41,7 +41,7 @@ func checkInputSchema(w *walk, v wire.Value) wire.Raw {
 		}
 		doc = wire.Raw(text)
 	default:
-		w.report(WrongType, secTool, false, "must be an object, not "+kindOf(v))
+		w.report(WrongType, secTool, false, "must be an object, not "+v.KindName())
 		w.unrepaired++
 		return nil
 	}
@@ -52,7 +52,7 @@ func checkInputSchema(w *walk, v wire.Value) wire.Raw {
 // "object"; package downlevel removes others for older clients.
 func checkOutputSchema(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
-		w.report(WrongType, secOutput, true, "must be an object, not "+kindOf(v))
+		w.report(WrongType, secOutput, true, "must be an object, not "+v.KindName())
 		return removed
 	}
 	return w.checkSchema(v, v.Raw(), outputRules, secOutput, false)
@@ -114,7 +114,7 @@ func checkProperties(w *walk, v wire.Value) wire.Raw {
 		for range v.Elements() {
 			empty = false
 		}
-		w.report(WrongType, secTool, true, "must be an object of schemas by name, not "+kindOf(v))
+		w.report(WrongType, secTool, true, "must be an object of schemas by name, not "+v.KindName())
 		if empty { // an empty object in PHP
 			return wire.Raw(`{}`)
 		}
@@ -130,7 +130,7 @@ func checkProperties(w *walk, v wire.Value) wire.Raw {
 		if name := strings.ToLower(m.Value.Str()); jsonTypes[name] {
 			with = wire.SetMember(with, "type", wire.String(name))
 		}
-		w.reportMember(m.Key.Str(), WrongType, secTool, true, "must be a schema, not "+kindOf(m.Value))
+		w.reportMember(m.Key.Str(), WrongType, secTool, true, "must be a schema, not "+m.Value.KindName())
 		e.Replace(m.Value, with)
 	}
 	if !e.Changed() {
@@ -142,7 +142,7 @@ func checkProperties(w *walk, v wire.Value) wire.Raw {
 // checkRequired checks the names of required properties.
 func checkRequired(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '[' {
-		w.report(WrongType, secTool, true, "must be an array of names, not "+kindOf(v))
+		w.report(WrongType, secTool, true, "must be an array of names, not "+v.KindName())
 		if v.Kind() == '"' && !v.IsString("") {
 			return append(append(wire.Raw{'['}, v.Raw()...), ']')
 		}
@@ -152,7 +152,7 @@ func checkRequired(w *walk, v wire.Value) wire.Raw {
 		if el.Kind() == '"' {
 			return nil
 		}
-		w.report(WrongType, secTool, true, "must be a name, not "+kindOf(el))
+		w.report(WrongType, secTool, true, "must be a name, not "+el.KindName())
 		return removed
 	})
 }

@@ -9,26 +9,6 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// kindOf returns the JSON type of a value for messages.
-func kindOf(v wire.Value) string {
-	switch v.Kind() {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	case 'n':
-		return "null"
-	case 0:
-		return "missing"
-	default:
-		return "a boolean"
-	}
-}
-
 // jsonAsString returns a string with the JSON of a value.
 func jsonAsString(v wire.Value) wire.Raw { return wire.String(string(v.Raw())) }
 
@@ -43,10 +23,10 @@ func (w *walk) stringOrQuoted(v wire.Value, section string) wire.Raw {
 	case '"':
 		return nil
 	case '{', '[':
-		w.report(WrongType, section, true, "must be a string, not "+kindOf(v))
+		w.report(WrongType, section, true, "must be a string, not "+v.KindName())
 		return removed
 	default:
-		w.report(WrongType, section, true, "must be a string, not "+kindOf(v))
+		w.report(WrongType, section, true, "must be a string, not "+v.KindName())
 		return jsonAsString(v)
 	}
 }
@@ -57,7 +37,7 @@ func checkText(section string) func(*walk, wire.Value) wire.Raw {
 		if v.Kind() == '"' {
 			return nil
 		}
-		w.report(WrongType, section, true, "must be a string, not "+kindOf(v)+"; write JSON as text")
+		w.report(WrongType, section, true, "must be a string, not "+v.KindName()+"; write JSON as text")
 		return jsonAsString(v)
 	}
 }
@@ -68,7 +48,7 @@ func checkBool(section string) func(*walk, wire.Value) wire.Raw {
 		if k := v.Kind(); k == 't' || k == 'f' {
 			return nil
 		}
-		w.report(WrongType, section, true, "must be a boolean, not "+kindOf(v))
+		w.report(WrongType, section, true, "must be a boolean, not "+v.KindName())
 		switch text, _ := v.Text(); {
 		case strings.EqualFold(text, "true"), string(v.Raw()) == "1":
 			return wire.Raw("true")
@@ -124,7 +104,7 @@ func checkMIMEType(w *walk, v wire.Value) wire.Raw {
 		return nil
 	}
 	if !ok {
-		w.report(InvalidMIMEType, secResource, true, "must be a string such as text/plain, not "+kindOf(v))
+		w.report(InvalidMIMEType, secResource, true, "must be a string such as text/plain, not "+v.KindName())
 		return removed
 	}
 	w.report(InvalidMIMEType, secResource, true, fmt.Sprintf("%q is not a MIME type; it must look like text/plain", plaintext.Clip(text, 64)))
@@ -194,7 +174,7 @@ func isURI(text string) bool {
 // checkMeta checks _meta and its keys. Before 2025-06-18 keys had no defined form.
 func checkMeta(w *walk, v wire.Value) wire.Raw {
 	if v.Kind() != '{' {
-		w.report(InvalidMeta, secMeta, true, "must be an object, not "+kindOf(v))
+		w.report(InvalidMeta, secMeta, true, "must be an object, not "+v.KindName())
 		return removed
 	}
 	if w.rev != "" && !w.rev.AtLeast(wire.Rev20250618) {

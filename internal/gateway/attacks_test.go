@@ -437,8 +437,8 @@ func TestAttacksOnEventIDs(t *testing.T) {
 	}
 }
 
-// What a client sends about a call in another session of the same principal, in another
-// profile, or as another principal, does not reach the call: no cancellation and no answer.
+// A call is not reached by cancellations and answers that come in another session of the same
+// principal, in another profile, or from another principal.
 func TestAttacksOnRunningCalls(t *testing.T) {
 	a := startAttack(t, "")
 	session := a.session("ann")

@@ -228,7 +228,7 @@ func TestForbiddenProfileLooksAbsent(t *testing.T) {
 	}
 }
 
-// What a client got in one profile is unknown in another.
+// A session of one profile is unknown in another.
 func TestSessionOfAnotherProfile(t *testing.T) {
 	g, _ := start(t, profilesYAML(""), true)
 	e := endpointTest{t, g}

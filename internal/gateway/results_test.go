@@ -136,8 +136,8 @@ func TestReloadOfResults(t *testing.T) {
 	}
 }
 
-// What ann sees does not depend on what bob does, or she herself in another profile: no id, count or
-// byte of what they keep. She may even know their ids.
+// The answers to ann do not depend on the results that bob keeps, or that she keeps in another
+// profile: no id, count or byte does. She may even know their ids.
 func TestResultsOfOthersChangeNothing(t *testing.T) {
 	url := longServer(t)
 	for seed := range uint64(4) {

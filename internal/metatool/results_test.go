@@ -122,8 +122,8 @@ func TestReadResultAsResource(t *testing.T) {
 	}
 }
 
-// What another principal or another profile has kept looks like what nobody has, whatever is asked
-// of it.
+// A result that another principal or another profile has kept looks like one that does not exist,
+// whatever is asked of it.
 func TestResultsOfOthersDoNotExist(t *testing.T) {
 	f := newResultsFixture(t)
 	ann := &call.Principal{Subject: "ann", AuthMethod: "jwt", Profile: "p"}

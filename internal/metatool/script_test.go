@@ -151,7 +151,7 @@ func TestRunScript(t *testing.T) {
 	}
 }
 
-// What the view hides is not found, described or suggested by a script, and takes no calls.
+// A script cannot find, describe or call a tool that the view hides, and is given no hint of it.
 func TestScriptsSeeTheViewAlone(t *testing.T) {
 	f := newScriptFixture(t)
 	for _, source := range []string{

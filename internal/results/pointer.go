@@ -86,7 +86,7 @@ func child(v wire.Value, name string) (wire.Value, error) {
 		}
 		return wire.Value{}, fmt.Errorf("has %d elements, numbered from 0", n)
 	default:
-		return wire.Value{}, fmt.Errorf("is %s, which has no members", kindName(v.Kind()))
+		return wire.Value{}, fmt.Errorf("is %s, which has no members", v.KindName())
 	}
 }
 
@@ -105,24 +105,6 @@ func memberNames(v wire.Value) string {
 		return "it has none"
 	}
 	return "it has " + strings.Join(names, ", ")
-}
-
-// kindName names a kind of JSON values in a sentence.
-func kindName(kind byte) string {
-	switch kind {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	case 'n':
-		return "null"
-	default:
-		return "true or false"
-	}
 }
 
 // valueText returns a value as text: the text of a string, the JSON of another value. Control

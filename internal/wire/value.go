@@ -174,6 +174,26 @@ func isText(text []byte, s string) bool {
 	}
 }
 
+// KindName returns the type of v for a sentence, such as "an array"; "missing" for an absent value.
+func (v Value) KindName() string {
+	switch v.Kind() {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case 'n':
+		return "null"
+	case 0:
+		return "missing"
+	default:
+		return "a boolean"
+	}
+}
+
 // IsString reports whether v is the string s. It allocates only for text with escapes.
 func (v Value) IsString(s string) bool {
 	return v.Kind() == '"' && isText(v.doc[v.start+1:v.end-1], s)

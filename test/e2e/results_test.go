@@ -188,7 +188,7 @@ func opened(t *testing.T, url, revision string, header http.Header) *raw.Client 
 	return c
 }
 
-// What ann has kept is unknown to bob, and he learns nothing of it.
+// The results that ann keeps are unknown to bob, and he learns nothing of them.
 func TestLargeResultsOfPrincipals(t *testing.T) {
 	url, log, _ := longServer(t)
 	gateway := rig.StartGateway(t, rig.Config{
