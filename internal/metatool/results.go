@@ -49,6 +49,9 @@ func (in *invocation) read(ctx context.Context, uri string, add func(*results.Qu
 	case err != nil:
 		return p, "", "", wire.Errorf(wire.CodeInternal, "the result cannot be read: %s", err)
 	}
+	if !in.mayUse(d.Tool) {
+		return p, "", "", call.ErrNoItem
+	}
 	q, err := results.ParseQuery(rest)
 	if err != nil {
 		return p, id, err.Error(), nil
@@ -60,6 +63,15 @@ func (in *invocation) read(ctx context.Context, uri string, add func(*results.Qu
 		return p, id, "", err
 	}
 	return p, id, err.Error(), nil
+}
+
+// mayUse reports whether the caller may use the tool that gave a result, by the rules of now.
+func (in *invocation) mayUse(tool string) bool {
+	if tool == "" {
+		return true
+	}
+	t, ok := in.view.Resolve(call.Tool, tool)
+	return ok && t.Part != nil
 }
 
 // readResource answers resources/read of a result. What follows the URI was asked for by a

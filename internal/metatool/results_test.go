@@ -154,3 +154,22 @@ func TestStoreFails(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestReadResultOfHiddenTool checks that a result goes with the right to use its tool.
+func TestReadResultOfHiddenTool(t *testing.T) {
+	f := newResultsFixture(t)
+	for _, tt := range []struct{ tool, want string }{
+		{f.view.Tools()[0].Public, "kept"},
+		{"hidden_or_gone", "error: " + call.ErrNoItem.Error()},
+	} {
+		d := &results.Document{Text: []byte("kept"), Parts: []results.Part{{Kind: "text", End: 4}}, Tool: tt.tool}
+		who := call.Anonymous
+		id, err := f.Results.Store.Put(t.Context(), results.Owner{Identity: who.Identity(), Profile: who.Profile}, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.readURI(t, who, results.Scheme+"//"+id); got != tt.want {
+			t.Errorf("a result of %s: got %q, want %q", tt.tool, got, tt.want)
+		}
+	}
+}

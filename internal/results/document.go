@@ -16,6 +16,9 @@ type Document struct {
 	Text []byte
 	// Parts are the parts of the result, at least one.
 	Parts []Part
+	// Tool is the name of the tool that gave the result, as its profile calls it. The result is
+	// readable for as long as its owner may use that tool. Empty means always.
+	Tool string
 }
 
 // The kinds of parts.
