@@ -1,28 +1,11 @@
 package script
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	"go.starlark.net/starlark"
-
-	"mcpgateway/internal/wire"
 )
-
-// request is one call that a script asks for.
-type request struct {
-	tool      string
-	arguments wire.Raw
-}
-
-// outcome is the end of a call: a result, or the error of the host.
-type outcome struct {
-	result wire.Raw
-	err    error
-}
 
 // request reads the arguments of call: the name of the tool, a dict of arguments, and
 // further arguments by name.
@@ -84,48 +67,6 @@ func (r *Run) count(n int) error {
 	return nil
 }
 
-// send runs calls at the same time, as many as the limit allows, and returns their outcomes.
-func (r *Run) send(requests []request) ([]outcome, error) {
-	if err := r.count(len(requests)); err != nil {
-		return nil, err
-	}
-	r.wait()
-	defer r.compute()
-	outcomes := make([]outcome, len(requests))
-	var held atomic.Int64 // bytes of the results, which are charged when they are read
-	if len(requests) == 1 {
-		outcomes[0] = r.one(requests[0], &held)
-	} else {
-		var group sync.WaitGroup
-		next := make(chan int)
-		for range min(r.limits.Parallel, len(requests)) {
-			group.Go(func() {
-				for i := range next {
-					outcomes[i] = r.one(requests[i], &held)
-				}
-			})
-		}
-		for i := range requests {
-			next <- i
-		}
-		close(next)
-		group.Wait()
-	}
-	return outcomes, context.Cause(r.ctx)
-}
-
-// one makes one call. Results for which no memory is left are dropped.
-func (r *Run) one(q request, held *atomic.Int64) outcome {
-	if err := r.ctx.Err(); err != nil {
-		return outcome{err: err}
-	}
-	raw, err := r.opts.Host.Call(r.ctx, q.tool, q.arguments)
-	if held.Add(int64(len(raw))) > r.memory { // nothing is charged meanwhile
-		return outcome{err: errMemory}
-	}
-	return outcome{raw, err}
-}
-
 // call is call(name, arguments): the value of the result, or the end of the script.
 func (r *Run) call(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	q, err := r.request("call", args, kwargs)
@@ -183,6 +124,7 @@ func (r *Run) parallel(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.V
 	}
 	values := make([]starlark.Value, len(outcomes))
 	for i, o := range outcomes {
+		outcomes[i] = outcome{} // the result is of no use once it is read
 		v, failed, err := r.read(o)
 		if err != nil {
 			return nil, err
@@ -203,6 +145,7 @@ func (r *Run) tryParallel(args starlark.Tuple, kwargs []starlark.Tuple) (starlar
 	}
 	values := make([]starlark.Value, len(outcomes))
 	for i, o := range outcomes {
+		outcomes[i] = outcome{}
 		if values[i], err = r.record(o); err != nil {
 			return nil, err
 		}

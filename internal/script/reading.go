@@ -26,7 +26,7 @@ func (r *Run) read(o outcome) (v reading, failed string, err error) {
 		return v, clip(o.err.Error(), maxMessage), nil
 	}
 	result := wire.ValueOf(o.result)
-	if err := r.alloc(int64(len(o.result))); err != nil {
+	if err := r.fits(int64(len(o.result))); err != nil { // the text is no longer
 		return v, "", err
 	}
 	v.text = textOfContent(result.Get("content"))
@@ -61,8 +61,8 @@ func (r *Run) natural(result wire.Value, text string) (starlark.Value, error) {
 	}
 	if trimmed := strings.TrimSpace(text); blocks == 1 && texts == 1 && (strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[")) {
 		r.work(len(trimmed))
-		if wire.Check([]byte(trimmed), wire.Limits{Depth: maxNesting}, wire.Strict) == nil {
-			return r.value(wire.ValueOf(wire.Raw(trimmed)))
+		if raw := wire.Raw(trimmed); wire.Check(raw, wire.Limits{Depth: maxNesting}, wire.Strict) == nil {
+			return r.value(wire.ValueOf(raw))
 		}
 	}
 	return starlark.String(text), nil

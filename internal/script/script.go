@@ -63,6 +63,7 @@ type Run struct {
 
 	memory   int64 // that the run may still use
 	reserved int64 // of that, what Reserve has granted
+	longest  int64 // result of a call
 	calls    int
 	output   []byte
 	ctx      context.Context
