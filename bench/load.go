@@ -49,6 +49,7 @@ func (l load) run(ctx context.Context, pid int, open opener) (sample, error) {
 	if err != nil {
 		return nil, errors.Join(err, context.Cause(ctx))
 	}
+	used := cpuTime(pid) // before the counted part
 	var (
 		wg        sync.WaitGroup
 		latencies = make([][]time.Duration, l.Clients)
@@ -63,14 +64,15 @@ func (l load) run(ctx context.Context, pid int, open opener) (sample, error) {
 			}
 		})
 	}
-	var used time.Duration // before the counted part
-	wg.Go(func() {
-		select {
-		case <-time.After(time.Until(begin)):
-			used = cpuTime(pid)
-		case <-ctx.Done():
-		}
-	})
+	if l.Warmup > 0 {
+		wg.Go(func() {
+			select {
+			case <-time.After(time.Until(begin)):
+				used = cpuTime(pid)
+			case <-ctx.Done():
+			}
+		})
+	}
 	wg.Wait()
 	elapsed := time.Since(begin)
 	used = cpuTime(pid) - used

@@ -18,7 +18,7 @@
 // follows every page; its result is {"items": […], "pages": n}. The other members of a step:
 //
 //   "progress": 2                             asks for progress, and waits a bounded time for this number of updates
-//   "cancel": true                            asks for progress, and cancels the request at the first update
+//   "cancel": 1                               asks for progress, and cancels the request at the update with this number, from 1
 //   "untyped": true                           sends any method with unchanged params and accepts any object as the result, with unknown members
 //   "await": [{"method", "has"}, …]           waits until each of these events has come: its method, and a text in its params
 //   "until": {"method", "has"}                repeats the request after each event with this method until the result contains the text
@@ -77,7 +77,7 @@ export async function run(plan, adapter) {
   const cancels = new Map(); // by progress token
   adapter.onProgress((notification) => {
     updates.push(notification.params);
-    cancels.get(notification.params.progressToken)?.abort();
+    cancels.get(notification.params.progressToken)?.();
   });
   for (const [i, step] of plan.steps.entries()) {
     const line = { method: step.method };
@@ -87,7 +87,8 @@ export async function run(plan, adapter) {
     if (step.progress || step.cancel) params = { ...params, _meta: { ...params._meta, progressToken: token } };
     if (step.cancel) {
       const controller = new AbortController();
-      cancels.set(token, controller);
+      let left = step.cancel;
+      cancels.set(token, () => --left === 0 && controller.abort());
       options = { signal: controller.signal };
     }
     try {

@@ -173,7 +173,7 @@ func (p *searchPlan) uses(upstream, key string) {
 		return
 	}
 	wait := through(by, tool("wait"), map[string]any{"key": key})
-	wait.Cancel = true
+	wait.Cancel = 1
 	p.add(wait, func(o client.Outcome) {
 		if o.Error == nil {
 			p.t.Errorf("%s: the result of a cancelled call is %s", upstream, o.Result)

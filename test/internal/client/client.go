@@ -31,7 +31,7 @@ type Step struct {
 	Params   map[string]any `json:"params,omitempty"`
 	Untyped  bool           `json:"untyped,omitempty"`  // TypeScript clients: send any method with unchanged params, and accept any object as the result
 	Progress int            `json:"progress,omitempty"` // ask for progress, and wait a bounded time for this number of updates
-	Cancel   bool           `json:"cancel,omitempty"`   // ask for progress, and cancel the request at the first update
+	Cancel   int            `json:"cancel,omitempty"`   // ask for progress, and cancel the request at the update with this number, from 1
 	During   *Step          `json:"during,omitempty"`   // sent while this step runs; its error is an error of this step
 	Await    []Want         `json:"await,omitempty"`    // answering clients: wait for these events
 	Until    *Want          `json:"until,omitempty"`    // answering clients: repeat the request after each event with this method until the result contains the text

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,13 +41,13 @@ func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
 	ctx, cancel := context.WithTimeout(t.Context(), runWithin)
 	defer cancel()
 	progress := make(chan *mcp.ProgressNotificationParams, 1024) // more than any step reports
-	var cancels sync.Map                                         // context.CancelFunc by progress token
+	var cancels sync.Map                                         // func() by progress token
 	clientOptions := &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{},
 		ProgressNotificationHandler: func(_ context.Context, request *mcp.ProgressNotificationClientRequest) {
 			progress <- request.Params
 			if cancel, ok := cancels.Load(request.Params.ProgressToken); ok {
-				cancel.(context.CancelFunc)()
+				cancel.(func())()
 			}
 		},
 	}
@@ -82,11 +83,16 @@ func (g goSDK) Run(t testing.TB, target Target, steps []Step) Transcript {
 	for i, step := range steps {
 		token := ""
 		stepCtx, cancelStep := context.WithCancel(ctx)
-		if step.Progress > 0 || step.Cancel {
+		if step.Progress > 0 || step.Cancel > 0 {
 			token = fmt.Sprintf("step-%d", i)
 		}
-		if step.Cancel {
-			cancels.Store(token, cancelStep)
+		if step.Cancel > 0 {
+			var updates atomic.Int64
+			cancels.Store(token, func() {
+				if updates.Add(1) == int64(step.Cancel) {
+					cancelStep()
+				}
+			})
 		}
 		outcome := Outcome{Method: step.Method}
 		result, err := carryOutBoth(stepCtx, session, step, token)
