@@ -93,7 +93,7 @@ var own = toolbox{
 	},
 	"cancellation": func(r run) []step {
 		wait := r.call("wait", r.keyed())
-		wait.Cancel, wait.gaveUp = true, true
+		wait.Cancel, wait.gaveUp = 1, true
 		within := r.timeout
 		if within == 0 {
 			within = 45_000
