@@ -187,6 +187,17 @@ func (v *View) TargetFor(kind call.Kind, p *Part, ordinary, native string) Targe
 	return t
 }
 
+// MayUse reports whether the caller may use an item of an upstream: one that is listed, or a
+// resource that need not be. ordinary is its public name without a profile.
+func (v *View) MayUse(kind call.Kind, upstream, ordinary, native string) bool {
+	p := v.Part(upstream)
+	if p == nil {
+		return false
+	}
+	t := v.TargetFor(kind, p, ordinary, native)
+	return t.Entry != nil || kind == call.Resource && t.Policy.Listed().Visible()
+}
+
 // entryOf returns the entry of a listed item by its public name without a profile, nil if it is
 // not in the table.
 func (t *Table) entryOf(kind call.Kind, p *Part, ordinary, native string) *Entry {

@@ -136,6 +136,59 @@ func TestReloadOfResults(t *testing.T) {
 	}
 }
 
+// A result that other tools gave, in a script too, is readable while its owner may use all of these. It
+// survives changes of what does not matter to it: other rules, shown names, and how tools are called.
+func TestKeptResultsFollowRights(t *testing.T) {
+	url := longServer(t)
+	config := func(profile, rules string, upstreams ...string) string {
+		text := "\nauth: {mode: api-key, api_keys: [{id: ann, sha256: " + digestOf("ann") + "}]}\npolicy: {default: allow, rules: [" + rules + "]}\nprofiles: {p: {max_result: 4KiB" + profile + "}}\nupstreams:\n"
+		for _, u := range upstreams {
+			text += "  " + u + `: {url: "` + url + "\"}\n"
+		}
+		return text
+	}
+	const search, denyB = ", catalog: search, scripts: true", "{name: no, effect: deny, what: {tools: [b__say]}}"
+	g, _ := start(t, config(search, "", "a", "b"), false)
+	ann := longClient{t, "http://" + g.Addr() + "/mcp/p", "ann"}
+	ids := make(map[string]string)
+	for name, params := range map[string]string{
+		"a directly":  `{"name":"a__say","arguments":{"text":"kept1"}}`,
+		"a":           `{"name":"call_tool","arguments":{"name":"a__say","arguments":{"text":"kept2"}}}`,
+		"b":           `{"name":"call_tool","arguments":{"name":"b__say","arguments":{"text":"kept3"}}}`,
+		"a and b":     `{"name":"run_script","arguments":{"script":"call(\"b__say\", text = \"kept4\"); return call(\"a__say\", text = \"kept4\")"}}`,
+		"a by script": `{"name":"run_script","arguments":{"script":"return call(\"a__say\", text = \"kept5\")"}}`,
+	} {
+		answer := ann.send("tools/call", params)
+		m := resultID.FindStringSubmatch(answer)
+		if m == nil {
+			t.Fatalf("%s: %s", name, answer)
+		}
+		ids[name] = m[1]
+	}
+	ofA := map[string]bool{"a directly": true, "a": true, "a by script": true}
+	for _, tt := range []struct {
+		change, config string
+		readable       func(name string) bool
+	}{
+		{"nothing", config(search, "", "a", "b"), func(string) bool { return true }},
+		{"a rule", config(search, denyB, "a", "b"), func(name string) bool { return ofA[name] }},
+		{"no rule", config(search, "", "a", "b"), func(string) bool { return true }},
+		{"short names", config(search+", names: short, upstreams: [a, b]", "", "a", "b"), func(string) bool { return true }},
+		{"no scripts, no search", config("", "", "a", "b"), func(string) bool { return true }},
+		{"a selection", config(search+", upstreams: [a], names: short", "", "a", "b"), func(name string) bool { return ofA[name] }},
+		{"no upstream b", config(search, "", "a"), func(name string) bool { return ofA[name] }},
+	} {
+		if _, err := reloaded(t, g, tt.config); err != nil {
+			t.Fatal(err)
+		}
+		for name, id := range ids {
+			if answer := ann.read(id, ""); strings.Contains(answer, "kept") != tt.readable(name) {
+				t.Errorf("%s: the result of %s: %.300s", tt.change, name, answer)
+			}
+		}
+	}
+}
+
 // The answers to ann do not depend on the results that bob keeps, or that she keeps in another
 // profile: no id, count or byte does. She may even know their ids.
 func TestResultsOfOthersChangeNothing(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,7 +50,7 @@ func (in *invocation) read(ctx context.Context, uri string, add func(*results.Qu
 	case err != nil:
 		return p, "", "", wire.Errorf(wire.CodeInternal, "the result cannot be read: %s", err)
 	}
-	if !in.mayUse(d.Tool) {
+	if !in.mayUse(d.Items) {
 		return p, "", "", call.ErrNoItem
 	}
 	q, err := results.ParseQuery(rest)
@@ -65,13 +66,11 @@ func (in *invocation) read(ctx context.Context, uri string, add func(*results.Qu
 	return p, id, err.Error(), nil
 }
 
-// mayUse reports whether the caller may use the tool that gave a result, by the rules of now.
-func (in *invocation) mayUse(tool string) bool {
-	if tool == "" {
-		return true
-	}
-	t, ok := in.view.Resolve(call.Tool, tool)
-	return ok && t.Part != nil
+// mayUse reports whether the caller may use, by the rules of now, all items that gave a result.
+func (in *invocation) mayUse(items []results.Item) bool {
+	return !slices.ContainsFunc(items, func(i results.Item) bool {
+		return !in.view.MayUse(call.KindOf(i.Kind), i.Upstream, i.Name, i.Native)
+	})
 }
 
 // readResource answers resources/read of a result. What follows the URI was asked for by a

@@ -155,21 +155,34 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// TestReadResultOfHiddenTool checks that a result goes with the right to use its tool.
+// A result goes with the right to use any of the tools that gave it.
 func TestReadResultOfHiddenTool(t *testing.T) {
 	f := newResultsFixture(t)
-	for _, tt := range []struct{ tool, want string }{
-		{f.view.Tools()[0].Public, "kept"},
-		{"hidden_or_gone", "error: " + call.ErrNoItem.Error()},
+	tool := func(upstream, native string) results.Item {
+		return results.Item{Kind: wire.ItemTool, Upstream: upstream, Name: "files__" + native, Native: native}
+	}
+	notFound := "error: " + call.ErrNoItem.Error()
+	for _, tt := range []struct {
+		items []results.Item
+		want  string
+	}{
+		{nil, "kept"},
+		{[]results.Item{tool("files", "read")}, "kept"},
+		{[]results.Item{tool("files", "append"), tool("files", "read")}, "kept"},
+		{[]results.Item{tool("files", "read"), tool("files", "secret")}, notFound},
+		{[]results.Item{tool("files", "secret"), tool("files", "read")}, notFound},
+		{[]results.Item{tool("files", "gone")}, notFound},
+		{[]results.Item{tool("removed", "read")}, notFound},
+		{[]results.Item{{Kind: wire.ItemTool, Upstream: "files", Name: "files__read", Native: "another tool before"}}, notFound},
 	} {
-		d := &results.Document{Text: []byte("kept"), Parts: []results.Part{{Kind: "text", End: 4}}, Tool: tt.tool}
+		d := &results.Document{Text: []byte("kept"), Parts: []results.Part{{Kind: "text", End: 4}}, Items: tt.items}
 		who := call.Anonymous
 		id, err := f.Results.Store.Put(t.Context(), results.Owner{Identity: who.Identity(), Profile: who.Profile}, d)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := f.readURI(t, who, results.Scheme+"//"+id); got != tt.want {
-			t.Errorf("a result of %s: got %q, want %q", tt.tool, got, tt.want)
+			t.Errorf("a result of %v: got %q, want %q", tt.items, got, tt.want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package results
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"unicode/utf8"
 
@@ -16,9 +17,22 @@ type Document struct {
 	Text []byte
 	// Parts are the parts of the result, at least one.
 	Parts []Part
-	// Tool is the name of the tool that gave the result, as its profile calls it. The result is
-	// readable for as long as its owner may use that tool. Empty means always.
-	Tool string
+	// Items are the items of upstreams whose results went into the text, each once and in the
+	// order of Compare. The document is readable for as long as its owner may use all of them.
+	Items []Item
+}
+
+// Item is an item of an upstream.
+type Item struct {
+	Kind     wire.Item
+	Upstream string
+	Name     string // the public name without a profile
+	Native   string // the name that the upstream gave it
+}
+
+// Compare orders items.
+func (i Item) Compare(j Item) int {
+	return cmp.Or(cmp.Compare(i.Kind, j.Kind), cmp.Compare(i.Upstream, j.Upstream), cmp.Compare(i.Name, j.Name), cmp.Compare(i.Native, j.Native))
 }
 
 // The kinds of parts.
@@ -51,6 +65,10 @@ func (d *Document) Size() int64 {
 	for i := range d.Parts {
 		p := &d.Parts[i]
 		n += overhead/4 + len(p.URI) + len(p.MIMEType) + len(p.Blob)
+	}
+	for i := range d.Items {
+		it := &d.Items[i]
+		n += overhead/4 + len(it.Upstream) + len(it.Name) + len(it.Native)
 	}
 	return int64(n)
 }

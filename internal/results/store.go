@@ -141,7 +141,7 @@ func (m *Memory) same(k *kept) *kept {
 
 // equals reports whether two documents are the same.
 func (d *Document) equals(other *Document) bool {
-	return d.Tool == other.Tool && bytes.Equal(d.Text, other.Text) && slices.EqualFunc(d.Parts, other.Parts, func(a, b Part) bool {
+	return slices.Equal(d.Items, other.Items) && bytes.Equal(d.Text, other.Text) && slices.EqualFunc(d.Parts, other.Parts, func(a, b Part) bool {
 		return a.Kind == b.Kind && a.URI == b.URI && a.MIMEType == b.MIMEType && a.Start == b.Start && a.End == b.End && bytes.Equal(a.Blob, b.Blob)
 	})
 }

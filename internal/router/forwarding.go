@@ -38,6 +38,7 @@ type forwarding struct {
 	down     *call.Call  // as the upstream gets it, under native names
 	back     backChannel // to the client, for what comes before the answer
 	sent     bool        // the upstream was reached, so that errors may be its own
+	used     *usedItems  // by the inner calls of an own item, nil for none
 	result   call.Result
 }
 

@@ -15,6 +15,7 @@ import (
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/ratelog"
+	"mcpgateway/internal/results"
 	"mcpgateway/internal/wire"
 )
 
@@ -190,9 +191,10 @@ func outcomeOf(err error) string {
 // them is an argument: a client may have written any part of a URI that no list has.
 type logFields struct {
 	upstream, item, rule string
-	reason               string // why the call failed, "" for what its error says
-	outcome              string // "" if nobody has asked for it yet
-	own                  bool   // the call is one of the gateway's own items
+	reason               string         // why the call failed, "" for what its error says
+	outcome              string         // "" if nobody has asked for it yet
+	own                  bool           // the call is one of the gateway's own items
+	used                 []results.Item // whose results went into that of an inner call
 }
 
 // outcomeOf returns the outcome of the call, which it remembers: a result may be long.

@@ -49,12 +49,15 @@ func (f *forwarding) own(ctx context.Context) (bool, error) {
 		}
 	}
 	var calls atomic.Uint64
+	f.used = new(usedItems)
 	inner := func(ctx context.Context, c *call.Call) (call.Result, error) {
 		d := *c
 		d.ID = f.call.ID + "." + strconv.FormatUint(calls.Add(1), 10)
 		d.Depth = f.call.Depth + 1
 		d.TakesRounds = false // only the client's own request may end with a round
-		return f.router.handleInner(ctx, &d)
+		res, log, err := f.router.serve(ctx, &d)
+		f.used.add(log.used)
+		return res, err
 	}
 	var err error
 	f.result, err = f.router.ownTools.Call(ctx, f.call, f.target, view, inner)

@@ -199,7 +199,7 @@ type Router struct {
 	tokens          OneTimeTokens
 	ownTools        OwnTools
 	results         results.Store
-	handleInner     func(context.Context, *call.Call) (call.Result, error) // Handle, which the tables of stages cannot refer to
+	serve           func(context.Context, *call.Call) (call.Result, logFields, error) // handleRecorded, which the tables of stages cannot refer to
 	loggedOnce      logOnce
 	waits           taskWaiters
 	polls           *taskPolls
@@ -242,7 +242,7 @@ func New(o Options, first *Routes) *Router {
 	if r.latest == nil {
 		r.latest = func(p *call.Principal) *call.Principal { return p }
 	}
-	r.handleInner = r.Handle
+	r.serve = r.handleRecorded
 	r.now.Store(newCurrent(first))
 	return r
 }
@@ -262,12 +262,18 @@ func (r *Router) Routes() *Routes { return r.now.Load().Routes }
 // Handle answers one call, under public names and in the view of its principal. The error is a
 // *wire.Error or that of ctx.
 func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) {
+	res, _, err := r.handleRecorded(ctx, c)
+	return res, err
+}
+
+// handleRecorded answers one call, and has it in the log, the metrics and the audit.
+func (r *Router) handleRecorded(ctx context.Context, c *call.Call) (call.Result, logFields, error) {
 	begin := time.Now()
 	res, log, err := r.handle(ctx, c)
 	duration := time.Since(begin)
 	if log.own {
 		r.observeOwn(c, &log, duration, err)
-		return res, err
+		return res, log, err
 	}
 	r.observe(c, &log, duration, res.Raw, err)
 	if r.audit != nil {
@@ -278,7 +284,7 @@ func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) 
 			r.audit.ended(c, public, &log, res, duration, err)
 		}
 	}
-	return res, err
+	return res, log, err
 }
 
 // handle answers one call, and returns the fields of its log line.
@@ -304,6 +310,9 @@ func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, logFiel
 	case wire.KindCall, wire.KindComplete:
 		f := r.newForwarding(c)
 		res, err := f.run(ctx, callStages)
+		if c.Depth > 0 && (f.sent || f.log.own) { // otherwise nothing of an upstream is in the answer
+			f.log.used = f.usedItems()
+		}
 		return res, f.log, err
 	case wire.KindTask:
 		return r.aboutTask(ctx, c)

@@ -64,9 +64,7 @@ func (f *forwarding) keep(result wire.Raw, rules *ResultRules) wire.Raw {
 	if s == nil {
 		return result
 	}
-	if f.target.Entry != nil { // absent for some tasks
-		s.Document.Tool = f.target.Entry.Public
-	}
+	s.Document.Items = f.usedItems()
 	outcome := shortenedKept
 	id, err := f.router.results.Put(f.ctx, ownerOf(f.call.Principal), s.Document)
 	switch {

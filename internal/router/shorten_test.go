@@ -7,6 +7,7 @@ import (
 	"errors"
 	"image"
 	"image/png"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +140,47 @@ func TestResultsOfOwnToolsAreShortenedOnce(t *testing.T) {
 	}
 }
 
+// What is kept of an own tool's result is bound to the tools that it used, whatever they were called
+// through, and to none that did not reach its upstream.
+func TestKeptResultsOfOwnToolsNameWhatTheyUsed(t *testing.T) {
+	long := strings.Repeat("words and ", 1000)
+	up := answers(`{"content":[{"type":"text","text":"` + long + `"}]}`)
+	each := func(ctx context.Context, c *call.Call, target catalog.Target, _ *catalog.View, inner inner) (call.Result, error) {
+		var res call.Result
+		for el := range wire.ValueOf(c.Params).Get("arguments", "calls").Elements() {
+			if r, err := inner(ctx, c.With(el.Raw())); err == nil {
+				res = r
+			}
+		}
+		return res, nil
+	}
+	h := routerWithOwn(t, up, each, policy.Rule{Name: "files", Effect: policy.Allow, What: policy.What{Tools: []string{"files__*"}}})
+	h, store := withResults(t, h, ResultRules{Max: 4096, TTL: time.Hour})
+	read := results.Item{Kind: wire.ItemTool, Upstream: "files", Name: "files__read", Native: "read"}
+	remove := results.Item{Kind: wire.ItemTool, Upstream: "files", Name: "files__remove", Native: "remove"}
+	for _, tt := range []struct {
+		params string
+		want   []results.Item
+	}{
+		{`{"name":"files__read"}`, []results.Item{read}},
+		{`{"name":"through","arguments":{"calls":[{"name":"files__read"}]}}`, []results.Item{read}},
+		{`{"name":"through","arguments":{"calls":[{"name":"files__remove"},{"name":"files__read"},{"name":"files__read"},{"name":"nothing"}]}}`, []results.Item{read, remove}},
+		{`{"name":"through","arguments":{"calls":[{"name":"files__read"},{"name":"files__remove","arguments":[]}]}}`, []results.Item{read}},
+		{`{"name":"through","arguments":{"calls":[{"name":"whole","arguments":{"calls":[{"name":"files__remove"}]}},{"name":"files__read"}]}}`, []results.Item{read, remove}},
+	} {
+		c := newCall("tools/call", tt.params, &recorder{})
+		res, err := h.Handle(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := kept(t, store, c.Principal, res.Raw); d == nil {
+			t.Errorf("%s: nothing is kept", tt.params)
+		} else if !slices.Equal(d.Items, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.params, d.Items, tt.want)
+		}
+	}
+}
+
 // An own resource that does not exist looks like any other.
 func TestUnknownOwnResources(t *testing.T) {
 	h := routerWithOwn(t, answers(`{}`), func(context.Context, *call.Call, catalog.Target, *catalog.View, inner) (call.Result, error) {
@@ -263,7 +305,7 @@ func TestLongResultsOfTasksAreShortened(t *testing.T) {
 		{routerWithTasks(t, modern, modernTasks, anyTool), wire.Rev20260728, tasksDeclared, "tasks/get", []string{"taskId"}},
 		{routerWithTasks(t, legacy, legacyTasks, anyTool), wire.Rev20251125, `{}`, "tasks/result", []string{"task", "taskId"}},
 	} {
-		withResults(t, &testRouter{Router: tt.router}, ResultRules{Max: 4096, TTL: time.Hour})
+		_, store := withResults(t, &testRouter{Router: tt.router}, ResultRules{Max: 4096, TTL: time.Hour})
 		created := ask(t, tt.router, tt.rev, tt.declared, "ann", "tools/call", `{"name":"files__read","task":{}}`)
 		params := `{"taskId":"` + wire.ValueOf(wire.Raw(created)).Get(tt.path...).Str() + `"}`
 		first := ask(t, tt.router, tt.rev, tt.declared, "ann", tt.method, params)
@@ -272,6 +314,14 @@ func TestLongResultsOfTasksAreShortened(t *testing.T) {
 		}
 		if again := ask(t, tt.router, tt.rev, tt.declared, "ann", tt.method, params); again != first {
 			t.Errorf("%s again: %s", tt.method, again)
+		}
+		result := wire.ValueOf(wire.Raw(first))
+		if inside := result.Get("result"); inside.Exists() {
+			result = inside
+		}
+		d := kept(t, store, &call.Principal{Subject: "ann", AuthMethod: "jwt"}, result.Raw())
+		if d == nil || !slices.Equal(d.Items, []results.Item{{Kind: wire.ItemTool, Upstream: "files", Name: "files__read", Native: "read"}}) {
+			t.Errorf("%s: what is kept is not bound to the tool: %s", tt.method, first)
 		}
 	}
 }
