@@ -3,6 +3,8 @@ package gateway
 import (
 	"time"
 
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/metatool"
 	"mcpgateway/internal/results"
@@ -36,6 +38,9 @@ func (g *Gateway) ownTools() *metatool.Tools {
 	tools := metatool.New()
 	tools.Results = &metatool.Results{Store: g.results, Max: func(profile string) int { return g.generation.Load().results[profile].Max }}
 	tools.Scripts = func() *metatool.Scripts { return &g.generation.Load().scripts }
+	tools.View = func(c *call.Call) *catalog.View {
+		return g.router.Routes().TableFor(c.Principal).View(c.Principal, c.Client)
+	}
 	if g.embeddings != nil {
 		tools.Nearest = g.embeddings.Nearest
 	}

@@ -180,12 +180,21 @@ type scriptHost struct {
 	progress *progress
 }
 
+// now returns the invocation with what the caller sees now: a reload may have changed it.
+func (h *scriptHost) now() *invocation {
+	in := *h.in
+	if in.tools.View != nil {
+		in.view = in.tools.View(in.call)
+	}
+	return &in
+}
+
 // Call implements script.Host.
 func (h *scriptHost) Call(ctx context.Context, name string, arguments wire.Raw) (wire.Raw, error) {
 	if isMeta(name) {
 		return nil, fmt.Errorf("%s cannot be called from a script. A script has call, search and describe", name)
 	}
-	_, known := h.in.view.Resolve(call.Tool, name)
+	_, known := h.now().view.Resolve(call.Tool, name)
 	token, end := h.progress.begin(name)
 	params := append(wire.AppendString(wire.Raw(`{"name":`), name), `,"arguments":`...)
 	params = append(append(params, arguments...), '}')
@@ -207,7 +216,7 @@ func (h *scriptHost) Call(ctx context.Context, name string, arguments wire.Raw) 
 }
 
 func (h *scriptHost) similar(name string) string {
-	if near := h.in.near(name); len(near) > 0 {
+	if near := h.now().near(name); len(near) > 0 {
 		return " Did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return ` Find the names of tools with print(search("words"))`
@@ -237,9 +246,9 @@ func (h *scriptHost) Describe(_ context.Context, names []string) ([]wire.Raw, er
 
 // answer returns a member of the structured content of another own tool, or its text as an error.
 func (h *scriptHost) answer(arguments wire.Raw, tool func(*invocation) call.Result, member string) (wire.Raw, error) {
-	other := *h.in
+	other := h.now()
 	other.args = wire.ValueOf(arguments)
-	result := wire.ValueOf(tool(&other).Raw)
+	result := wire.ValueOf(tool(other).Raw)
 	if result.Get("isError").Bool() {
 		var text strings.Builder
 		for b := range result.Get("content").Elements() {

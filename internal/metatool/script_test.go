@@ -168,6 +168,26 @@ func TestScriptsSeeTheViewAlone(t *testing.T) {
 	}
 }
 
+// A script finds what its user sees now, also when a reload takes a tool away while it runs.
+func TestScriptsSeeTheViewOfNow(t *testing.T) {
+	f := newScriptFixture(t)
+	now := f.view
+	f.View = func(*call.Call) *catalog.View { return now }
+	table := catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Default: policy.Allow})},
+		[]catalog.Source{upstreamOf(t, "files", appendTool, `{"name":"fresh","description":"Reads a new file.","inputSchema":{"type":"object"}}`)})
+	f.answer = func(context.Context, *call.Call) (call.Result, error) {
+		now = table.View(call.Anonymous, nil)
+		return call.Result{Raw: wire.Raw(`{"content":[]}`)}, nil
+	}
+	const names = `print(sorted([t["name"] for t in search("read a file")]))` + "\n"
+	got := f.run(t, names+`call("files__append")`+"\n"+names+`describe("files__fresh")`+"\n"+`describe("files__read")`)
+	for _, want := range []string{`["files__append", "files__read", "files__remove"]`, `["files__append", "files__fresh"]`, `There is no tool "files__read"`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s\ndoes not contain %s", got, want)
+		}
+	}
+}
+
 // Each call is progress of the script, and so is the progress of a call.
 func TestScriptProgress(t *testing.T) {
 	f := newScriptFixture(t)

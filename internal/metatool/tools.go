@@ -21,6 +21,9 @@ type Tools struct {
 	// Nearest ranks the tools of an index by how near they are to a query, the nearest first, as
 	// by embeddings. It may be nil.
 	Nearest func(ctx context.Context, x *search.Index, query string) []int
+	// View returns what the caller sees now, for scripts, during which it may change. nil means that
+	// it does not change.
+	View    func(c *call.Call) *catalog.View
 	memory  memory
 	scripts scripts
 }
