@@ -34,33 +34,35 @@ func (l *LineReader) SetMaxLine(most int64) { l.maxLine = most }
 // and the reader is of no use after it. The last line needs no newline.
 func (l *LineReader) Next() ([]byte, error) {
 	for {
+		var parts [][]byte // of a line that is longer than the buffer
 		var line []byte
 		var size int64
 		tooLarge := false
 		for {
 			part, err := l.r.ReadSlice('\n')
-			if size += int64(len(part)); err == bufio.ErrBufferFull && l.maxLine > 0 && size > l.maxLine {
+			more := err == bufio.ErrBufferFull
+			if size += int64(len(part)); more && l.maxLine > 0 && size > l.maxLine {
 				return nil, ErrLineTooLong
 			}
-			if tooLarge || len(line)+len(part) > l.limit+len("\r\n") {
-				if !tooLarge {
-					l.oversized = ScanEnvelope(line)
-				}
-				tooLarge, line = true, nil
+			if err != nil && !more && (err != io.EOF || size == 0) {
+				return nil, err
+			}
+			switch {
+			case tooLarge:
 				l.oversized.Write(part)
-			} else {
-				line = append(line, part...)
+			case size > int64(l.limit+len("\r\n")):
+				l.oversized = scanParts(append(parts, part))
+				tooLarge, parts = true, nil
+			case more: // growing one slice instead would leave several times the line as garbage
+				parts = append(parts, bytes.Clone(part))
+			case parts != nil:
+				line = bytes.Join(append(parts, part), nil)
+			default:
+				line = bytes.Clone(part)
 			}
-			if err == nil {
+			if !more {
 				break
 			}
-			if err == bufio.ErrBufferFull {
-				continue
-			}
-			if err == io.EOF && (len(line) > 0 || tooLarge) {
-				break
-			}
-			return nil, err
 		}
 		if tooLarge {
 			return nil, ErrTooLarge
@@ -73,6 +75,15 @@ func (l *LineReader) Next() ([]byte, error) {
 			return line, nil
 		}
 	}
+}
+
+// scanParts scans the beginning of a line.
+func scanParts(parts [][]byte) *EnvelopeScanner {
+	g := ScanEnvelope(parts[0])
+	for _, p := range parts[1:] {
+		g.Write(p)
+	}
+	return g
 }
 
 // Oversized returns the scan of the line that Next reported last as ErrTooLarge.

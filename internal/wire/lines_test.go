@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -127,6 +128,23 @@ func TestLineReaderDoesNotWait(t *testing.T) {
 		if line, err := l.Next(); string(line) != want || err != nil {
 			t.Errorf("Next = %q, %v; want %q", line, err, want)
 		}
+	}
+}
+
+// A long line leaves no more garbage than its own length.
+func TestLineReaderGarbage(t *testing.T) {
+	const size = 8 << 20
+	text := strings.Repeat("x", size)
+	l := NewLineReader(strings.NewReader(text+"\n"), 2*size)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	line, err := l.Next()
+	runtime.ReadMemStats(&after)
+	if string(line) != text || err != nil || cap(line) > size+size/8 {
+		t.Errorf("%d bytes in %d, %v", len(line), cap(line), err)
+	}
+	if made := after.TotalAlloc - before.TotalAlloc; made > 5*size/2 {
+		t.Errorf("%d bytes were allocated for %d", made, size)
 	}
 }
 
