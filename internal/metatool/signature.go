@@ -18,6 +18,11 @@ const (
 // Signature returns the parameters of a tool in one line, as models read functions:
 // (path: string, mode?: "r"|"w", tags?: string[]). Parameters with a question mark are optional.
 // They are in the order of the schema, the required ones first. A long signature ends with "…".
+//
+// It differs from script.Stub, which scripts use, for two reasons. The arguments of call_tool are
+// JSON: with the None and True of a stub, and defaults such as "= None", models write text that is no
+// JSON, or null for a parameter that must be absent. A search returns many tools, so a signature
+// has a fifth of the bytes and no types of members; a stub is the whole definition of one tool.
 func Signature(schema wire.Value) string {
 	s := signer{root: schema}
 	needed := requiredOf(schema)
