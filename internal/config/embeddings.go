@@ -9,6 +9,9 @@ type Embeddings struct {
 
 // check refuses half of a server, and warns of a key that is sent in clear text.
 func (e *Embeddings) check(m *mapping) {
+	if g, ok := m.given["url"]; ok && e.URL == "" && g.Value.Value != "" {
+		return // the error about it is enough
+	}
 	switch {
 	case e.URL != "" && e.Model == "":
 		m.errorf("url", "needs model: the server has to know which of its models makes the embeddings")

@@ -39,7 +39,7 @@ type Profile struct {
 	Pinned  []string    `yaml:"pinned" format:"glob" doc:"with catalog: search, globs of the public names of tools that are listed all the same"`
 	Split   bool        `yaml:"split" default:"false" doc:"with catalog: search, whether call_read_tool, call_write_tool and call_destructive_tool take the place of call_tool, by the annotations of the tools that they call"`
 
-	MaxResult         Size              `yaml:"max_result" default:"0" doc:"how long the texts in a result of a tool may be; of a longer one clients get the beginning, an outline and a link by which they read on; 0 means no limit"`
+	MaxResult         Size              `yaml:"max_result" default:"0" min:"0" max:"1GiB" doc:"how long the texts in a result of a tool may be; of a longer one clients get the beginning, an outline and a link by which they read on; 0 means no limit"`
 	StructuredContent StructuredContent `yaml:"structured_content" default:"whole" enum:"whole|cut" doc:"with max_result, whether structuredContent stays whole for a tool that shows clients an outputSchema, or is cut too; clients that validate refuse a result that lacks it"`
 	Images            Images            `yaml:"images" doc:"images in results of tools"`
 

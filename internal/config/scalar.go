@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -71,7 +73,7 @@ func (f *field) accepts(n *yaml.Node, expanded bool) error {
 	case t.Kind() == reflect.Bool:
 		ok = n.Tag == "!!bool"
 	case t.Kind() == reflect.Int:
-		ok = n.Tag == "!!int"
+		ok = n.Tag == "!!int" || n.Tag == "!!float" && wholeNumber.MatchString(n.Value) // one that is too large for YAML
 	default:
 		ok = n.Tag == "!!str" || n.Tag == "!!timestamp" || n.Tag == "!!merge"
 		if !ok && !configfile.IsNull(n) {
@@ -159,7 +161,10 @@ func (f *field) set(v reflect.Value, text string) error {
 		v.SetBool(text == "true")
 	case reflect.Int:
 		i, err := parseInt(text)
-		if err != nil {
+		switch {
+		case errors.Is(err, strconv.ErrRange):
+			return fmt.Errorf("must be between %s and %s", cmp.Or(f.min, strconv.Itoa(math.MinInt)), cmp.Or(f.max, strconv.Itoa(math.MaxInt)))
+		case err != nil:
 			return err
 		}
 		return setNumber(f, v, i, parseInt)
@@ -220,11 +225,10 @@ func bound[T any](text string, parse func(string) (T, error)) (v T, given bool) 
 }
 
 func parseInt(text string) (int, error) {
-	i, err := strconv.Atoi(text)
-	if err != nil || !wholeNumber.MatchString(text) {
+	if !wholeNumber.MatchString(text) {
 		return 0, errors.New("must be a whole number")
 	}
-	return i, nil
+	return strconv.Atoi(text)
 }
 
 var bareNumber = regexp.MustCompile(`^[-+]?[0-9.]+$`)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -142,6 +143,22 @@ func TestValidUpstream(t *testing.T) {
 		}
 		if got != tc.want {
 			t.Errorf("%+v: %q, want %q", tc, got, tc.want)
+		}
+	}
+}
+
+// A number that is too large is told its bounds, also one that no integer of this machine holds.
+func TestNumbersThatAreTooLarge(t *testing.T) {
+	for text, want := range map[string]string{
+		"scripts: {steps: 2000000000}":                  "scripts.steps: must be between 1000 and 1000000000, not",
+		"scripts: {steps: 99999999999999999999}":        "scripts.steps: must be between 1000 and 1000000000, not",
+		"scripts: {steps: -99999999999999999999}":       "scripts.steps: must be between 1000 and 1000000000, not",
+		"scripts: {steps: 1.5}":                         "scripts.steps: must be a whole number, not a fraction",
+		"profiles: {default: {max_result: 9000000GiB}}": "profiles.default.max_result: must be between 0 and 1GiB, not",
+	} {
+		_, err := Parse("gateway.yaml", []byte("upstreams: {files: {command: files}}\n"+text+"\n"), testEnv)
+		if got := fmt.Sprint(err); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
 }

@@ -222,6 +222,24 @@ func TestForbiddenProfileLooksAbsent(t *testing.T) {
 			}
 		}
 	}
+	// Before the principal is known, a profile answers everyone in the same way.
+	for _, tt := range []struct {
+		method, host, key, origin string
+		want                      int
+	}{
+		{http.MethodOptions, "gw.example.com", "ci", "https://app.example.com", http.StatusNoContent},
+		{http.MethodPost, "gw.example.com", "ci", "https://evil.example.com", http.StatusForbidden},
+		{http.MethodPost, "evil.example.com", "ci", "https://app.example.com", http.StatusForbidden},
+		{http.MethodPost, "gw.example.com", "wrong", "https://app.example.com", http.StatusUnauthorized},
+	} {
+		body := ""
+		if tt.method == http.MethodPost {
+			body = initialize
+		}
+		if status, _, _ := e.exchange(tt.method, "/mcp/coding", []string{tt.host}, tt.key, body, "Origin: "+tt.origin); status != tt.want {
+			t.Errorf("%+v: got %d", tt, status)
+		}
+	}
 	refused := logs.FilterMessage("request refused").FilterField(zap.String("kind", "endpoint")).All()
 	if len(refused) == 0 || refused[0].ContextMap()["principal"] != "ci" || refused[0].ContextMap()["path"] != "/mcp/coding" {
 		t.Errorf("the log has %v", refused)

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+
+	"mcpgateway/internal/plaintext"
 )
 
 // Failure says where a script failed, and why, in words that a model can correct it by.
@@ -32,9 +35,9 @@ type Frame struct {
 // Error returns the message with its position.
 func (f *Failure) Error() string {
 	if f.Line == 0 {
-		return f.Message
+		return readable(f.Message)
 	}
-	return fmt.Sprintf("line %d, column %d: %s", f.Line, f.Column, f.Message)
+	return fmt.Sprintf("line %d, column %d: %s", f.Line, f.Column, readable(f.Message))
 }
 
 // Text returns everything that a model needs to correct the script, in several lines.
@@ -44,12 +47,12 @@ func (f *Failure) Text() string {
 	if f.Line > 0 {
 		fmt.Fprintf(&b, " at line %d, column %d", f.Line, f.Column)
 	}
-	fmt.Fprintf(&b, ": %s\n", f.Message)
+	fmt.Fprintf(&b, ": %s\n", readable(f.Message))
 	if f.Source != "" {
-		fmt.Fprintf(&b, "    %d | %s\n", f.Line, f.Source)
+		fmt.Fprintf(&b, "    %d | %s\n", f.Line, readable(f.Source))
 	}
 	for _, c := range f.Callers {
-		fmt.Fprintf(&b, "  called as %s() at line %d\n", c.Function, c.Line)
+		fmt.Fprintf(&b, "  called as %s() at line %d\n", readable(c.Function), c.Line)
 	}
 	if f.Hint != "" {
 		fmt.Fprintf(&b, "Hint: %s\n", f.Hint)
@@ -75,6 +78,17 @@ func clip(s string, max int) string {
 		max--
 	}
 	return s[:max] + "…"
+}
+
+// readable leaves out what nobody can see in a text, such as the control characters of terminals: a
+// message may repeat what the script or a tool wrote.
+func readable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) && !plaintext.IsInvisible(r) {
+			return r
+		}
+		return -1
+	}, s)
 }
 
 // failureAt returns a failure at a position of a source.

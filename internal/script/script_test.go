@@ -186,6 +186,20 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// A failure repeats no character that a terminal acts on or that nobody sees.
+func TestFailuresAreReadable(t *testing.T) {
+	_, err := run(t, &fakeHost{}, "def a():\n    call('\x1b[31mno\u202ene\u009b')\na()")
+	var f *Failure
+	if !errors.As(err, &f) {
+		t.Fatalf("got %v", err)
+	}
+	for _, text := range []string{f.Text(), f.Error()} {
+		if !strings.Contains(text, "[31mnone: unknown tool") || strings.ContainsAny(text, "\x1b\u009b\u202e\ufffd") {
+			t.Errorf("got %q", text)
+		}
+	}
+}
+
 func TestFailureText(t *testing.T) {
 	_, err := run(t, &fakeHost{}, "print('begun')\ndef read(p):\n    return call('fails', path = p)\n\ndef all():\n    return [read(p) for p in ['a']]\n\nall()")
 	var f *Failure
