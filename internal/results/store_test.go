@@ -80,6 +80,26 @@ func TestDocumentsAreTheirOwners(t *testing.T) {
 	}
 }
 
+// The same text from other items is another document, which counts the items too.
+func TestDocumentsOfOtherItems(t *testing.T) {
+	m := NewMemory(Limits{time.Hour, 1 << 20, 1 << 20}, nil)
+	defer m.Close()
+	of := func(names ...string) *Document {
+		d := sized(1, 2000)
+		for _, n := range names {
+			d.Items = append(d.Items, Item{Kind: wire.ItemTool, Upstream: "u", Name: n, Native: n})
+		}
+		return d
+	}
+	a := put(t, m, ann, of("a"))
+	if put(t, m, ann, of("a")) != a || put(t, m, ann, of("a", "b")) == a || put(t, m, ann, of("b")) == a || put(t, m, ann, of()) == a {
+		t.Error("documents of different items are one, or equal ones are two")
+	}
+	if of("a", "b").Size() <= of("a").Size() {
+		t.Error("the items take no memory")
+	}
+}
+
 func TestDocumentsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := NewMetrics()
