@@ -89,7 +89,7 @@ func printSteps(out io.Writer, s console.Style, r *inspect.ExplanationReport) er
 		}
 		rows = append(rows, []string{step.Rule, step.Effect, matches, where, console.Line(step.Reason)})
 	}
-	return console.Table(out, s, console.Columns(out), []string{"RULE", "EFFECT", "MATCHES", "WHERE", "WHY"}, rows)
+	return console.FoldedTable(out, s, console.Columns(out), []string{"RULE", "EFFECT", "MATCHES", "WHERE", "WHY"}, rows)
 }
 
 func printLimits(out io.Writer, s console.Style, r *inspect.ExplanationReport) error {

@@ -144,10 +144,10 @@ func printGrants(out io.Writer, cfg *config.Config, all []credentials.Grant) err
 			upstream += " " + s.Warn("(not configured)")
 		}
 		rows = append(rows, []string{
-			upstream, console.Line(principalText(g)), g.Given.Local().Format(time.DateTime), console.Line(g.Issuer), console.Line(strings.Join(g.Scopes, " ")),
+			upstream, console.Line(principalText(g)), g.Given.Local().Format("2006-01-02 15:04"), console.Line(g.Issuer), console.Line(strings.Join(g.Scopes, " ")),
 		})
 	}
-	return console.Table(out, s, console.Columns(out), []string{"UPSTREAM", "GIVEN BY", "GIVEN", "ISSUER", "SCOPES"}, rows)
+	return console.FoldedTable(out, s, console.Columns(out), []string{"UPSTREAM", "GIVEN BY", "GIVEN", "ISSUER", "SCOPES"}, rows)
 }
 
 // principalText names who gave a grant.

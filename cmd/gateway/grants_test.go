@@ -93,7 +93,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	want("login", verb(t, "login", "tickets", "-c", file), `^Open this URL in a browser and log in:(?s:.*)Access to tickets is granted\.\n0$`)
 
 	scopes := "read offline_access"
-	want("grants", verb(t, "grants", "-c", file), `(?s)^UPSTREAM +GIVEN BY +GIVEN +ISSUER +SCOPES\ntickets +this machine's user +20\d\d-\d\d-\d\d .*`+regexp.QuoteMeta(as.URL)+` +`+scopes+`\n0$`)
+	want("grants", verb(t, "grants", "-c", file), `(?s)^UPSTREAM +GIVEN BY +GIVEN +ISSUER +SCOPES\ntickets +this machine's user +20\d\d-\d\d-\d\d \d\d:\d\d  `+regexp.QuoteMeta(as.URL)+` +`+scopes+`\n0$`)
 	var listed []reportedGrant
 	text := strings.TrimSuffix(verb(t, "grants", "tickets", "-c", file, "--json"), "0")
 	if err := json.Unmarshal([]byte(text), &listed); err != nil || len(listed) != 1 {

@@ -101,6 +101,18 @@ func TestTableCutsHeadingsFirst(t *testing.T) {
 	}
 }
 
+// A reason is whole at any width.
+func TestFoldedTable(t *testing.T) {
+	var out bytes.Buffer
+	rows := [][]string{{"first", "no", "a deny glob covers the ordinary name"}, {"second", "yes", "short"}}
+	if err := FoldedTable(&out, Style{}, 40, []string{"RULE", "MATCHES", "WHY"}, rows); err != nil {
+		t.Fatal(err)
+	}
+	if want := "RULE    MATCH…  WHY\nfirst   no      a deny glob covers the\n                  ordinary name\nsecond  yes     short\n"; out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
 func TestFold(t *testing.T) {
 	for _, tc := range []struct {
 		text    string

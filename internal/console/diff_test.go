@@ -23,6 +23,14 @@ func TestDiff(t *testing.T) {
 		{"escapes", "\x1b[2J", "x", 0, "-\\x1b[2J\n+x\n"},
 		{"long lines", strings.Repeat("a", 50) + "b", strings.Repeat("a", 50) + "c", 20, "-…aaaab\n+…aaaac\n"},
 		{"long new lines", "", strings.Repeat("a", 50), 20, "+" + strings.Repeat("a", 18) + "…\n"},
+		{"a long new line of words", "", "  one two three four five six", 20, "+  one two three\n+    four five six\n"},
+		{
+			"a long insertion", `{"mine": {"x": {}}}`, `{"mine": {"x": {}, "gateway": {"command": "/bin/gateway", "args": ["stdio"]}}}`, 30,
+			"-{\"mine\": {\"x\": {}}}\n+…\"x\": {}, \"gateway\":\n+  {\"command\": \"/bin/gateway\",\n+  \"args\": [\"stdio\"]}}}\n",
+		},
+		{"a huge line", strings.Repeat("a ", 5000), strings.Repeat("a ", 5000) + "b", 20, "-…a a\n+…a a b\n"},
+		{"a huge insertion", "[]", "[" + strings.Repeat("a", 5000) + "]", 20, "-[]\n+[" + strings.Repeat("a", 17) + "…\n"},
+		{"many words", "[]", "[" + strings.Repeat("aaaaaaaa ", 5000) + "]", 20, "-[]\n+[aaaaaaaa aaaaaaaa\n" + strings.Repeat("+  aaaaaaaa aaaaaaaa\n", 7) + "+  aaaaaaa…\n"},
 	} {
 		var out bytes.Buffer
 		if err := Diff(&out, Style{}, tc.columns, tc.before, tc.after); err != nil || out.String() != tc.want {

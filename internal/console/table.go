@@ -11,6 +11,15 @@ import (
 // column, which has the names, after all others. If columns is 0, it cuts nothing. Cells have one line each and may be styled by a [Style]; a cut cell loses its style. An
 // empty head means no heading.
 func Table(w io.Writer, s Style, columns int, head []string, rows [][]string) error {
+	return table(w, s, columns, head, rows, false)
+}
+
+// FoldedTable is [Table], but it folds the last column between words and does not cut it. Cells of that column must not be styled.
+func FoldedTable(w io.Writer, s Style, columns int, head []string, rows [][]string) error {
+	return table(w, s, columns, head, rows, true)
+}
+
+func table(w io.Writer, s Style, columns int, head []string, rows [][]string, fold bool) error {
 	cells, widths := make([]int, len(head)), make([]int, len(head))
 	for _, row := range rows {
 		for i, cell := range row {
@@ -39,10 +48,30 @@ func Table(w io.Writer, s Style, columns int, head []string, rows [][]string) er
 		line(head, s.Bold)
 	}
 	for _, row := range rows {
-		line(row, func(cell string) string { return cell })
+		for _, row := range foldRow(row, widths[len(widths)-1], fold) {
+			line(row, func(cell string) string { return cell })
+		}
 	}
 	_, err := fmt.Fprint(w, out.String())
 	return err
+}
+
+// foldRow returns the rows that one row becomes if its last cell is folded to a width: all after the first have only that cell.
+func foldRow(row []string, width int, fold bool) [][]string {
+	last := len(row) - 1
+	if !fold || Width(plain(row[last])) <= width {
+		return [][]string{row}
+	}
+	var rows [][]string
+	for i, part := range strings.Split(Fold(row[last], width), "\n") {
+		next := make([]string, len(row))
+		if i == 0 {
+			copy(next, row)
+		}
+		next[last] = part
+		rows = append(rows, next)
+	}
+	return rows
 }
 
 const (
