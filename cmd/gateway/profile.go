@@ -42,7 +42,7 @@ func (o *runOptions) knownProfile(cfg *config.Config) error {
 	}
 	hint := didYouMean(o.profile, names)
 	if len(names) == 1 {
-		hint = "; the configuration has no profiles, see the key profiles"
+		return usageError{fmt.Errorf("--profile %s: no such profile; the configuration has no profiles, add one under profiles", o.profile)}
 	}
 	return usageError{fmt.Errorf("--profile %s: no such profile; there are %s%s", o.profile, strings.Join(names, ", "), hint)}
 }

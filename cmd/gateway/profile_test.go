@@ -31,7 +31,7 @@ profiles: {coding: {}, ops: {}}
 		{"check --profile codign -c " + file, exitUsage, "no such profile"},
 		{"stdio --profile codign -c " + file, exitUsage, "no such profile"},
 		{"connect cursor --print --profile codign -c " + file, exitUsage, "no such profile"},
-		{"list --profile coding -c " + none, exitUsage, "the configuration has no profiles"},
+		{"list --profile coding -c " + none, exitUsage, "no such profile; the configuration has no profiles, add one under profiles"},
 		{"list --profile= -c " + file, exitUsage, "--profile is empty"},
 		{"list --profile coding --url http://127.0.0.1:1/mcp", exitUsage, "/mcp/NAME"},
 		{"check files --profile coding -c " + file, exitUsage, "--profile selects the upstreams"},

@@ -179,9 +179,7 @@ func (o *visitOptions) warnWithoutCredentials(cmd *cobra.Command, cfg *config.Co
 	if o.as != "" || o.url != "" || cfg.Auth.Has(config.AuthNone) {
 		return
 	}
-	errs := cmd.ErrOrStderr()
-	fmt.Fprintf(errs, "%s: clients must authenticate (auth.mode), and without --as this is the view of a client without credentials; set a principal with --as SUBJECT,group=G\n",
-		console.StyleOf(errs, lookupEnv).Warn("warning"))
+	warn(cmd, "clients must authenticate (auth.mode), and without --as this is the view of a client without credentials; set a principal with --as SUBJECT,group=G")
 }
 
 // credentialKinds are the values of proof in --as.
