@@ -140,8 +140,8 @@ func TestResultsOfOwnToolsAreShortenedOnce(t *testing.T) {
 	}
 }
 
-// What is kept of an own tool's result is bound to the tools that it used, whatever they were called
-// through, and to none that did not reach its upstream.
+// A kept result of an own tool is bound to the tools that it used, called by any way, and to none
+// that did not reach its upstream.
 func TestKeptResultsOfOwnToolsNameWhatTheyUsed(t *testing.T) {
 	long := strings.Repeat("words and ", 1000)
 	up := answers(`{"content":[{"type":"text","text":"` + long + `"}]}`)
