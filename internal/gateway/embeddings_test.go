@@ -60,23 +60,8 @@ profiles:
   plain: {upstreams: [notes]}
 `, true, zap.New(core))
 	find := func(endpoint string) string {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+g.Addr()+endpoint,
-			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_tools","arguments":{"query":"caffeine"}}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Accept", "application/json, text/event-stream")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		answer, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(answer)
+		_, answer := postTo(t, g, endpoint, "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_tools","arguments":{"query":"caffeine"}}}`)
+		return answer
 	}
 	polltest.Until(t, "the tools have vectors", func() bool { return strings.Contains(find("/mcp"), `"name":"cafe__menu"`) })
 	if found := find("/mcp/time"); strings.Contains(found, "cafe__") {

@@ -68,7 +68,13 @@ func startLogged(t *testing.T, yaml string, demo bool, log *zap.Logger) (g *Gate
 // post sends one JSON-RPC message and returns the answer.
 func post(t *testing.T, g *Gateway, session, body string) (*http.Response, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+g.Addr()+"/mcp", strings.NewReader(body))
+	return postTo(t, g, pathMCP, session, body)
+}
+
+// postTo sends one JSON-RPC message to the endpoint with this path and returns the answer.
+func postTo(t *testing.T, g *Gateway, path, session, body string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+g.Addr()+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

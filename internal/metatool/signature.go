@@ -161,13 +161,8 @@ func (s *signer) union(of wire.Value, text func(wire.Value) string) string {
 
 // resolve returns the schema that a reference within the document names, an absent value for none.
 func (s *signer) resolve(ref string) wire.Value {
-	path, ok := strings.CutPrefix(ref, "#/")
-	if !ok {
+	if !strings.HasPrefix(ref, "#/") {
 		return wire.Value{}
 	}
-	at := s.root
-	for step := range strings.SplitSeq(path, "/") {
-		at = at.Get(strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
-	}
-	return at
+	return s.root.At(ref[1:])
 }

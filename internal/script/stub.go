@@ -197,13 +197,8 @@ func (t *typer) resolve(ref string) wire.Value {
 	if t.refs++; t.refs > maxRefs {
 		return wire.Value{}
 	}
-	path, ok := strings.CutPrefix(ref, "#/")
-	if !ok {
+	if !strings.HasPrefix(ref, "#/") {
 		return wire.Value{}
 	}
-	v := t.root
-	for _, step := range strings.Split(path, "/") {
-		v = v.Get(strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
-	}
-	return v
+	return t.root.At(ref[1:])
 }

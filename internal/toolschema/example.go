@@ -136,7 +136,7 @@ func (x *examples) of(schema wire.Value, depth int) []wire.Raw {
 	}
 	values := givenValues(schema)
 	if ref, ok := strings.CutPrefix(schema.Get("$ref").Str(), "#"); ok {
-		values = append(values, x.of(x.at(ref), depth+1)...)
+		values = append(values, x.of(x.root.At(ref), depth+1)...)
 	}
 	for _, word := range []string{"allOf", "anyOf", "oneOf"} {
 		for el := range schema.Get(word).Elements() {
@@ -165,16 +165,4 @@ func (x *examples) object(schema wire.Value, depth int) wire.Raw {
 		object = wire.SetMember(object, name, values[0])
 	}
 	return object
-}
-
-// at resolves a JSON pointer in the document.
-func (x *examples) at(pointer string) wire.Value {
-	v := x.root
-	if pointer == "" {
-		return v
-	}
-	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		v = v.Get(strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
-	}
-	return v
 }

@@ -174,6 +174,20 @@ func isText(text []byte, s string) bool {
 	}
 }
 
+// At returns the value that a JSON Pointer (RFC 6901) names, through members of objects only: v
+// itself for "", an absent value if there is none.
+func (v Value) At(pointer string) Value {
+	if pointer == "" {
+		return v
+	}
+	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		v = v.Get(pointerDecoder.Replace(step))
+	}
+	return v
+}
+
+var pointerDecoder = strings.NewReplacer("~1", "/", "~0", "~")
+
 // KindName returns the type of v for a sentence, such as "an array"; "missing" for an absent value.
 func (v Value) KindName() string {
 	switch v.Kind() {

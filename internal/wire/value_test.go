@@ -367,6 +367,17 @@ func TestIsStringAtAnyPlace(t *testing.T) {
 	}
 }
 
+func TestAt(t *testing.T) {
+	v := ValueOf(Raw(`{"a":{"b/c":{"~":1}},"":2,"list":[3]}`))
+	for pointer, want := range map[string]string{
+		"": string(v.Raw()), "/a/b~1c/~0": "1", "/": "2", "/a/b/c": "", "/list/0": "", "/a/none/x": "", "/list": "[3]",
+	} {
+		if got := string(v.At(pointer).Raw()); got != want {
+			t.Errorf("%q: %q, want %q", pointer, got, want)
+		}
+	}
+}
+
 func FuzzValue(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add([]byte(newRandomJSON(seed, true).object(3)))

@@ -32,39 +32,20 @@ func scriptStep(source string) client.Step {
 // TestScripts lets real clients of both eras run scripts that call real servers of both eras, with confirmations, questions, progress, calls
 // at the same time, and cancellation on the way.
 func TestScripts(t *testing.T) {
-	dir := t.TempDir()
-	audit, file := filepath.Join(dir, "audit.jsonl"), filepath.Join(dir, "echo_twice.star")
+	file := filepath.Join(t.TempDir(), "echo_twice.star")
 	if err := os.WriteFile(file, []byte(triageFile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	gateway := rig.StartGateway(t, rig.Config{
-		"telemetry": rig.Config{"audit": rig.Config{"file": audit}},
-		"upstreams": rig.Upstreams{
-			"legacy": {"url": rig.Features(t, rig.Legacy), "era": rig.Legacy},
-			"modern": {"url": rig.Features(t, rig.Modern), "era": rig.Modern},
-			"script": {"url": rig.FeaturesTS(t)},
-		},
-		"policy": rig.Config{"default": "allow", "rules": []rig.Config{
-			{"name": "ask", "effect": "confirm", "what": rig.Config{"tools": []string{"*__ask_form"}}},
-			{"name": "never", "effect": "deny", "what": rig.Config{"tools": []string{"*__shrink"}}},
-		}},
-		"scripts":  rig.Config{"calls": 20},
-		"profiles": rig.Config{"code": rig.Config{"scripts": true, "tools_from": []string{file}, "max_result": "8KiB"}},
+	config, audit := featuresConfig(t)
+	config["scripts"] = rig.Config{"calls": 20}
+	config["profiles"] = rig.Config{"code": rig.Config{"scripts": true, "tools_from": []string{file}, "max_result": "8KiB"}}
+	gateway := rig.StartGateway(t, config)
+	carryOut(t, gateway.URL+"/code", func(p *searchPlan, key string) {
+		for _, upstream := range featureServers {
+			p.scripts(upstream, key)
+		}
+		p.scriptsTogether()
 	})
-	target := client.Target{URL: gateway.URL + "/code"}
-	for _, c := range []client.Client{client.V1(), client.V2(client.Legacy), client.V2(client.Modern), client.GoSDK(client.Legacy), client.GoSDK(client.Modern)} {
-		t.Run(c.Name(), func(t *testing.T) {
-			t.Parallel()
-			p := &searchPlan{t: t}
-			for _, upstream := range []string{"legacy", "modern", "script"} {
-				p.scripts(upstream, strings.ReplaceAll(c.Name(), " ", "-"))
-			}
-			p.scriptsTogether()
-			for i, o := range client.Answering(c).Run(t, target, p.steps).Steps {
-				p.checks[i](o)
-			}
-		})
-	}
 	t.Cleanup(func() { checkScriptAudit(t, gateway, audit) })
 }
 

@@ -48,37 +48,52 @@ func (r resultOf) text() string {
 // confirmations, questions, progress and cancellation on the way.
 func TestSearch(t *testing.T) {
 	everything := rig.EverythingCommand(t)
-	audit := filepath.Join(t.TempDir(), "audit.jsonl")
-	gateway := rig.StartGateway(t, rig.Config{
+	config, audit := featuresConfig(t)
+	config["upstreams"].(rig.Upstreams)["e"] = rig.Config{"command": everything[0], "args": everything[1:]}
+	config["profiles"] = rig.Config{"find": rig.Config{"catalog": "search", "pinned": []string{"e__echo"}}}
+	gateway := rig.StartGateway(t, config)
+	carryOut(t, gateway.URL+"/find", func(p *searchPlan, key string) {
+		p.finds()
+		for _, upstream := range featureServers {
+			p.uses(upstream, key)
+		}
+		p.corrects()
+	})
+	t.Cleanup(func() { checkSearchAudit(t, gateway, audit) })
+}
+
+// featureServers are the upstreams of featuresConfig.
+var featureServers = []string{"legacy", "modern", "script"}
+
+// featuresConfig returns a configuration with servers that use every feature, rules about some of their tools, and an audit in a file.
+func featuresConfig(t *testing.T) (config rig.Config, audit string) {
+	audit = filepath.Join(t.TempDir(), "audit.jsonl")
+	return rig.Config{
 		"telemetry": rig.Config{"audit": rig.Config{"file": audit}},
 		"upstreams": rig.Upstreams{
 			"legacy": {"url": rig.Features(t, rig.Legacy), "era": rig.Legacy},
 			"modern": {"url": rig.Features(t, rig.Modern), "era": rig.Modern},
 			"script": {"url": rig.FeaturesTS(t)},
-			"e":      {"command": everything[0], "args": everything[1:]},
 		},
 		"policy": rig.Config{"default": "allow", "rules": []rig.Config{
 			{"name": "ask", "effect": "confirm", "what": rig.Config{"tools": []string{"*__ask_form"}}},
 			{"name": "never", "effect": "deny", "what": rig.Config{"tools": []string{"*__shrink"}}},
 		}},
-		"profiles": rig.Config{"find": rig.Config{"catalog": "search", "pinned": []string{"e__echo"}}},
-	})
-	target := client.Target{URL: gateway.URL + "/find"}
+	}, audit
+}
+
+// carryOut has each client carry out the plan that add makes for it, all at the same time, and checks the outcomes. key names the client.
+func carryOut(t *testing.T, url string, add func(p *searchPlan, key string)) {
 	for _, c := range []client.Client{client.V1(), client.V2(client.Legacy), client.V2(client.Modern), client.GoSDK(client.Legacy), client.GoSDK(client.Modern)} {
 		t.Run(c.Name(), func(t *testing.T) {
 			t.Parallel()
 			p := &searchPlan{t: t}
-			p.finds()
-			for _, upstream := range []string{"legacy", "modern", "script"} {
-				p.uses(upstream, strings.ReplaceAll(c.Name(), " ", "-"))
-			}
-			p.corrects()
-			for i, o := range client.Answering(c).Run(t, target, p.steps).Steps {
+			add(p, strings.ReplaceAll(c.Name(), " ", "-"))
+			for i, o := range client.Answering(c).Run(t, client.Target{URL: url}, p.steps).Steps {
 				p.checks[i](o)
 			}
 		})
 	}
-	t.Cleanup(func() { checkSearchAudit(t, gateway, audit) })
 }
 
 // searchPlan is a list of steps, each with the check of its outcome.
