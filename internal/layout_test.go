@@ -41,14 +41,15 @@ var mayImport = map[string]struct {
 	"search":     {[]string{"wire"}, "tools are ranked by their words alone: the catalog says which documents a view has"},
 	"script":     {[]string{"wire"}, "a script reaches its host alone, which is handed in"},
 	"consent":    {[]string{"wire", "call", "plaintext"}, "what a user is shown depends on the call alone"},
-	"bridge":     {[]string{"wire", "call"}, "bridging is about the inner shape, not about who carries it"},
+	"seal":       {nil, "a text is sealed without regard to its meaning"},
+	"bridge":     {[]string{"wire", "call", "seal"}, "bridging is about the inner shape, not about who carries it"},
 	"router":     {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel", "bridge", "consent", "fairshare", "ratelog", "results", "imagescale"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
 
 	"metatool": {[]string{"toolschema", "fairshare", "script", "wire", "call", "catalog", "profile", "content", "search", "results"}, "own tools see one view and call through the pipeline: they know neither upstreams nor the router"},
 
 	"frontend":         {[]string{"wire", "call", "gzipped", "bridge", "origin", "ratelog", "requestid", "fairshare", "frontend/park", "frontend/session", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},
 	"frontend/park":    {[]string{"wire", "call", "bridge", "consent", "fairshare", "ratelog"}, "a parked call is continued without regard to who carries its requests"},
-	"frontend/session": {[]string{"wire", "call", "fairshare", "frontend/stream"}, "a session is state of a client, without regard to how its messages travel"},
+	"frontend/session": {[]string{"wire", "call", "seal", "fairshare", "frontend/stream"}, "a session is state of a client, without regard to how its messages travel"},
 	"frontend/stream":  {[]string{"wire", "fairshare"}, "a stream carries messages without regard to who sends them"},
 
 	"auth":        {[]string{"wire", "call", "endpoint", "origin", "plaintext", "ttlcache", "oauthmeta"}, "the edges meet in the inner shape and never know one another or the router"},
@@ -107,7 +108,7 @@ var leaves = []string{"glob", "plaintext"}
 
 // pure packages have no input and output: they can be tested and reasoned about
 // without a network, a clock or a log.
-var pure = []string{"wire", "gzipped", "call", "canonical", "glob", "plaintext", "namespace", "policy", "profile", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "bridge", "consent", "search", "imagescale", "script"}
+var pure = []string{"wire", "gzipped", "call", "canonical", "glob", "plaintext", "namespace", "policy", "profile", "conform", "content", "toolschema", "sanitize", "enrich", "downlevel", "catalog", "seal", "bridge", "consent", "search", "imagescale", "script"}
 
 var notInPure = []string{"net/http", "net", "os", "os/exec", "log", "log/slog", "go.uber.org/zap", "github.com/prometheus/client_golang/prometheus"}
 

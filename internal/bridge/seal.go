@@ -1,17 +1,13 @@
 package bridge
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hkdf"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"time"
+
+	"mcpgateway/internal/seal"
 )
 
 // StateKind is the kind of a request state.
@@ -59,51 +55,28 @@ var (
 )
 
 // KeySize is the length of a sealing key in bytes.
-const KeySize = 32
+const KeySize = seal.KeySize
 
-// Sealer makes request states that only it can read, and opens them again.
+// Sealer makes request states that only it can read, and opens them again. The content of a
+// sealed text is
 //
-//	format ‖ kind ‖ key id (4) ‖ salt (24) ‖ AES-256-GCM(expiry ‖ binding ‖ round ‖ recipient ‖ token ‖ text)
-//
-// in Base64 for URLs. Key and nonce of each state are derived from the sealing
-// key and a random salt, so that a key may be used for any number of states.
-type Sealer struct {
-	keys [][]byte // the first seals, all open
-}
+//	expiry ‖ binding ‖ round ‖ recipient ‖ token ‖ text
+type Sealer struct{ sealer *seal.Sealer }
 
-const (
-	sealFormat = 2
-	idSize     = 4
-	saltSize   = 24
-	clearSize  = 2 + idSize + saltSize
-	nonceSize  = 12
-	bodyHead   = 8 + 2*sha256.Size + 4 + 2 + 2 // expiry, binding, round, lengths of the recipient and the token
-)
+// statePurpose is the purpose of what a Sealer seals, see [seal.New].
+const statePurpose = "mcpgateway request state"
+
+// bodyHead is the size of the expiry, the binding, the round, and the lengths of the recipient
+// and the token.
+const bodyHead = 8 + 2*sha256.Size + 4 + 2 + 2
 
 // NewSealer returns a Sealer that seals with the first key and opens with any. Without keys it
 // makes a random one. It panics if a key does not have KeySize bytes.
-func NewSealer(keys ...[]byte) *Sealer {
-	if len(keys) == 0 {
-		key := make([]byte, KeySize)
-		rand.Read(key) // never fails
-		keys = [][]byte{key}
-	}
-	for _, k := range keys {
-		if len(k) != KeySize {
-			panic(fmt.Sprintf("bridge: a sealing key has %d bytes, not %d", len(k), KeySize))
-		}
-	}
-	return &Sealer{keys: keys}
-}
+func NewSealer(keys ...[]byte) *Sealer { return &Sealer{seal.New(statePurpose, keys...)} }
 
 // Seal returns the request state of a binding.
 func (s *Sealer) Seal(st State, b Binding) string {
-	out := make([]byte, clearSize, clearSize+bodyHead+len(st.Recipient)+len(st.Token)+len(st.Text)+16)
-	out[0], out[1] = sealFormat, byte(st.Kind)
-	copy(out[2:], keyID(s.keys[0]))
-	rand.Read(out[2+idSize:])
-
-	body := make([]byte, 0, cap(out)-clearSize)
+	body := make([]byte, 0, bodyHead+len(st.Recipient)+len(st.Token)+len(st.Text))
 	body = binary.BigEndian.AppendUint64(body, uint64(st.Expires.UnixMilli()))
 	body = append(body, b.principal[:]...)
 	body = append(body, b.request[:]...)
@@ -111,34 +84,20 @@ func (s *Sealer) Seal(st State, b Binding) string {
 	body = binary.BigEndian.AppendUint16(body, uint16(len(st.Recipient)))
 	body = binary.BigEndian.AppendUint16(body, uint16(len(st.Token)))
 	body = append(append(append(body, st.Recipient...), st.Token...), st.Text...)
-
-	aead, nonce := derive(s.keys[0], out)
-	return base64.RawURLEncoding.EncodeToString(aead.Seal(out, nonce, body, out[:clearSize]))
+	return s.sealer.Seal(byte(st.Kind), body)
 }
 
 // Open returns what was sealed, if it was sealed for this binding and now is
 // before its end. The error is one of those above.
 func (s *Sealer) Open(sealed string, b Binding, now time.Time) (State, error) {
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
-	if err != nil || len(raw) < clearSize || raw[0] != sealFormat {
-		return State{}, ErrMalformed
+	kind, body, err := s.sealer.Open(sealed)
+	if err != nil {
+		return State{}, stateErrors[err]
 	}
-	var key []byte
-	for _, k := range s.keys {
-		if string(keyID(k)) == string(raw[2:2+idSize]) {
-			key = k
-			break
-		}
-	}
-	if key == nil {
-		return State{}, ErrUnknownKey
-	}
-	aead, nonce := derive(key, raw)
-	body, err := aead.Open(nil, nonce, raw[clearSize:], raw[:clearSize])
-	if err != nil || len(body) < bodyHead {
+	if len(body) < bodyHead {
 		return State{}, ErrTampered
 	}
-	st := State{Kind: StateKind(raw[1]), Expires: time.UnixMilli(int64(binary.BigEndian.Uint64(body)))}
+	st := State{Kind: StateKind(kind), Expires: time.UnixMilli(int64(binary.BigEndian.Uint64(body)))}
 	principal, body := body[8:8+sha256.Size], body[8+sha256.Size:]
 	request, body := body[:sha256.Size], body[sha256.Size:]
 	st.Round = binary.BigEndian.Uint32(body)
@@ -159,35 +118,9 @@ func (s *Sealer) Open(sealed string, b Binding, now time.Time) (State, error) {
 	return st, nil
 }
 
+// stateErrors are the errors for those of [seal.Sealer.Open].
+var stateErrors = map[error]error{seal.ErrMalformed: ErrMalformed, seal.ErrUnknownKey: ErrUnknownKey, seal.ErrTampered: ErrTampered}
+
 // KindOf returns the kind that a request state claims to have, 0 when it has
 // not the form of one. Only Open says whether the claim is true.
-func KindOf(sealed string) StateKind {
-	head, err := base64.RawURLEncoding.DecodeString(sealed[:min(len(sealed), 4)])
-	if err != nil || len(head) < 2 || head[0] != sealFormat {
-		return 0
-	}
-	return StateKind(head[1])
-}
-
-// keyID names a key without telling anything of it.
-func keyID(key []byte) []byte {
-	sum := sha256.Sum256(append([]byte("mcpgateway request state key\x00"), key...))
-	return sum[:idSize]
-}
-
-// derive returns the cipher and the nonce that belong to a state's salt.
-func derive(key, sealed []byte) (cipher.AEAD, []byte) {
-	secret, err := hkdf.Key(sha256.New, key, sealed[2+idSize:clearSize], "mcpgateway request state", KeySize+nonceSize)
-	if err != nil {
-		panic(err) // only a length out of range, and this one is constant
-	}
-	block, err := aes.NewCipher(secret[:KeySize])
-	if err != nil {
-		panic(err) // only a key of a wrong length
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		panic(err) // only a block of a wrong size
-	}
-	return aead, secret[KeySize:]
-}
+func KindOf(sealed string) StateKind { return StateKind(seal.KindOf(sealed)) }

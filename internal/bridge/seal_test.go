@@ -51,6 +51,17 @@ func TestSealAndOpen(t *testing.T) {
 	}
 }
 
+// A state that an older version has sealed opens: clients hold states during an upgrade.
+func TestStateOfAnOlderVersion(t *testing.T) {
+	const sealed = "AnDfKL1G8DzTt_oYzGrJFL_-GHsfS-Q4X2gm-Z3WGiIkHGOlhbo-YPAmD3QmwQ3hMBM_zoN4xBpn-zRtmPZ1Y5cjYjPtEv_aAti20GN0ptatVvl5vE7yUX2vv4DVLWzOUQCSc2lZFx7hSk-KtaAMixMOYUP-2sVjeGzRWTxfTiwf3EgCitjMPtA"
+	want := State{Kind: Parked, Recipient: "replica", Text: "call", Round: 7, Expires: now.Add(time.Hour)}
+	got, err := NewSealer(key(1)).Open(sealed, BindingOf(toolCall(ann, `{"name":"t"}`)), now)
+	got.Expires = got.Expires.UTC()
+	if err != nil || got != want {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+}
+
 func TestKeysRotate(t *testing.T) {
 	b := BindingOf(toolCall(ann, `{}`))
 	old := NewSealer(key(1)).Seal(State{Kind: UpstreamState, Expires: now.Add(time.Hour)}, b)
