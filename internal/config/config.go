@@ -93,7 +93,7 @@ type Bridge struct {
 	ParkTTL    time.Duration `yaml:"park_ttl" reload:"true" default:"5m" min:"1s" doc:"how long a call waits for a modern client to return with answers"`
 	AskTimeout time.Duration `yaml:"ask_timeout" reload:"true" default:"5m" min:"1s" doc:"how long a client may take to answer a question of an upstream"`
 	StateTTL   time.Duration `yaml:"state_ttl" reload:"true" default:"24h" min:"1s" doc:"how long a requestState of a modern upstream is valid"`
-	Keys       []Secret      `yaml:"keys" format:"seal-key" doc:"keys that seal request states, the first for new ones; empty means a random key for each start"`
+	Keys       []Secret      `yaml:"keys" format:"seal-key" doc:"keys that seal request states and ids of sessions, the first for new ones; empty means a random key for each start, with which sessions end"`
 }
 
 // SealKeys returns the keys as bytes. Load has checked their form.

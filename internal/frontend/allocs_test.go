@@ -97,6 +97,19 @@ func TestCallsInProfilesAllocateNoMore(t *testing.T) {
 	}
 }
 
+// A call in a session with a sealed id allocates as much as one in another session: the id is
+// opened once, when the session is adopted.
+func TestCallsInSealedSessionsAllocateNoMore(t *testing.T) {
+	result := call.Result{Raw: wire.Raw(`{"content":[]}`)}
+	run, w := sameRequest{era: wire.EraLegacy, method: wire.MethodToolsCall, result: result, keys: [][]byte{sealKey(1)}}.repeat(t)
+	if got, most := testing.AllocsPerRun(200, run), callAllocs[wire.EraLegacy]; got > most {
+		t.Errorf("a call allocates %v times, at most %v are allowed", got, most)
+	}
+	if w.status != http.StatusOK {
+		t.Errorf("status %d, body %.80s", w.status, w.body)
+	}
+}
+
 // allocatedBy returns the bytes that a call of run allocates.
 func allocatedBy(run func()) uint64 {
 	const calls = 20

@@ -60,12 +60,13 @@ type sameRequest struct {
 	accept string // "" for both types
 	result call.Result
 	sender *call.Principal // nil for the anonymous one
+	keys   [][]byte        // seal the id of the session
 }
 
 // repeat returns a function that makes the request, and the writer that gets the response.
 func (q sameRequest) repeat(tb testing.TB) (func(), *discard) {
 	era, method := q.era, q.method
-	s := New(Options{Handler: constantHandler{q.result}, Info: wire.Raw(`{"name":"gateway","version":"1"}`),
+	s := New(Options{Handler: constantHandler{q.result}, Info: wire.Raw(`{"name":"gateway","version":"1"}`), Sessions: Sessions{Keys: q.keys},
 		Authenticate: func(*http.Request) (*call.Principal, error) { return cmp.Or(q.sender, call.Anonymous), nil }})
 	w := &discard{header: make(http.Header)}
 	params := `"name":"echo__say","arguments":{"text":"` + cmp.Or(q.text, "hello") + `","n":1}`

@@ -49,18 +49,21 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, principal *cal
 }
 
 // openGet connects w to the stream of the event that the client got last, or to a new
-// stream if eventID is "".
+// stream if eventID is "" or of a stream that another process had.
 func (s *Server) openGet(sess *session.Session, eventID string, w stream.Writer) (*stream.Stream, *stream.Conn, error) {
 	if eventID != "" {
 		st, after, err := sess.Replay.Find(eventID)
-		if err != nil {
+		switch {
+		case err != nil && (!sess.IsAdopted() || !stream.WithoutCall(eventID)):
 			return nil, nil, err
-		}
-		if st.ForCall() { // allowed while the server drains, because the stream ends with its call
+		case err != nil: // another process had the stream, and what the client missed is not known
+			sess.NotifyLists(stream.AllChanged)
+		case st.ForCall(): // allowed while the server drains, because the stream ends with its call
 			c, err := st.Resume(after, w)
 			return st, c, err
+		default:
+			return s.attachGet(sess, st, func() (*stream.Conn, error) { return st.Resume(after, w) })
 		}
-		return s.attachGet(sess, st, func() (*stream.Conn, error) { return st.Resume(after, w) })
 	}
 	st := s.newEventStream(wire.EraLegacy)
 	primes := sess.Client.Revision.HasPriming()
@@ -75,6 +78,9 @@ func (s *Server) attachGet(sess *session.Session, st *stream.Stream, connect fun
 	c, err := sess.Attach(st, connect)
 	if s.draining.Load() { // checked after Attach, so that Drain misses no stream
 		st.End()
+		if err == session.ErrEnded {
+			err = errStopped
+		}
 	}
 	return st, c, err
 }

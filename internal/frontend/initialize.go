@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -23,9 +24,10 @@ func (s *Server) initialize(p *postResponse, r *http.Request, principal *call.Pr
 		s.rejectMessage(p.w, r, principal, m.ID, http.StatusBadRequest, err)
 		return true
 	}
+	claims := s.sessionIDs.Seal(client, principal, time.Now())
 	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, senderOf(p.w, r, principal), m)
 	defer x.Cancel(nil)
-	a, sess := x.openSession(false, true, p.reserved.share)
+	a, sess := x.openSession(session.Config{Claims: claims, Counted: true, Share: p.reserved.share})
 	switch {
 	case a.err == errTooManySessions || a.err == errSessionShare:
 		s.refuseNewSession(p.w, r, m.ID, a.err)
@@ -61,7 +63,7 @@ func (s *Server) refuseNewSession(w http.ResponseWriter, r *http.Request, id wir
 	s.answerRefused(w, &refusal{status, why.Message, id})
 }
 
-// newLegacyClient returns the client that an initialize request describes. Its revision
+// newLegacyClient returns the client that an initialize request describes, still without Key. Its revision
 // is the proposed one if that is a legacy revision, otherwise the latest (2025-11-25,
 // basic/lifecycle, "Version Negotiation").
 func newLegacyClient(m *wire.Message) (*call.Client, *wire.Error) {
@@ -70,7 +72,7 @@ func newLegacyClient(m *wire.Message) (*call.Client, *wire.Error) {
 	if !ok {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "invalid params: initialize needs the string protocolVersion")
 	}
-	client := &call.Client{Key: session.NewID(), Revision: wire.Revision(proposed)}
+	client := &call.Client{Revision: wire.Revision(proposed)}
 	if client.Era() != wire.EraLegacy {
 		client.Revision = wire.LatestLegacy
 	}
@@ -84,9 +86,9 @@ func newLegacyClient(m *wire.Message) (*call.Client, *wire.Error) {
 }
 
 // openSession answers initialize and opens the session, which is nil if the answer is
-// not a result. See [session.Config] for tied and counted.
-func (x *exchange) openSession(tied, counted bool, share fairshare.Share) (answer, *session.Session) {
-	s, client := x.s, x.call.Client
+// not a result. It completes the configuration, see sessionConfig.
+func (x *exchange) openSession(c session.Config) (answer, *session.Session) {
+	s := x.s
 	x.call.Method, x.call.Params = wire.MethodDiscover, metaOf(x.call.Params)
 	x.begin()
 	a := x.run()
@@ -94,23 +96,37 @@ func (x *exchange) openSession(tied, counted bool, share fairshare.Share) (answe
 	if a.err != nil || a.noResponse {
 		return a, nil
 	}
-	principal := x.call.Principal
-	sess, err := s.sessions.Open(session.Config{
-		Principal: principal, Client: client, Log: s.newEventLog(client.Key, share),
-		Ready:        func() { s.options.Events.SessionReady(client) },
-		RootsChanged: func() { s.options.Events.RootsChanged(client, principal.Key()) },
-		Tied:         tied, Counted: counted, Share: share,
-	})
+	sess, err := s.sessions.Open(s.sessionConfig(c, x.call.Principal))
 	if err != nil {
 		return answer{err: sessionRefusal(err)}, nil
 	}
-	return answer{result: call.Result{Raw: s.initializeResult(client.Revision, a.result.Raw)}}, sess
+	return answer{result: call.Result{Raw: s.initializeResult(c.Client.Revision, a.result.Raw)}}, sess
+}
+
+// adoptSession opens the session with this id for a principal, if the id is sealed. The error is
+// that of [session.IDs.Open] or [session.Table.Adopt].
+func (s *Server) adoptSession(r *http.Request, id string, principal *call.Principal) (*session.Session, error) {
+	claims, err := s.sessionIDs.Open(id, principal, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return s.sessions.Adopt(s.sessionConfig(session.Config{Claims: claims, Counted: true, Share: s.requestShare(r, principal)}, principal))
+}
+
+// sessionConfig completes the configuration of a principal's session.
+func (s *Server) sessionConfig(c session.Config, principal *call.Principal) session.Config {
+	client := c.Client
+	c.Principal = principal
+	c.Log = s.newEventLog(client.Key, c.Share)
+	c.Ready = func() { s.options.Events.SessionReady(client) }
+	c.RootsChanged = func() { s.options.Events.RootsChanged(client, principal.Key()) }
+	return c
 }
 
 // newEventLog returns the event log of a new session.
 func (s *Server) newEventLog(id string, share fairshare.Share) stream.EventLog {
-	if s.options.EventLog != nil {
-		return s.options.EventLog(id)
+	if s.options.Sessions.EventLog != nil {
+		return s.options.Sessions.EventLog(id)
 	}
 	return stream.NewMemoryLog(s.eventLogs, share)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/fairshare"
 	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/wire"
 )
@@ -43,7 +44,11 @@ func (s *Server) serveLegacy(p *postResponse, r *http.Request, principal *call.P
 			p.onLost = func() { x.Cancel(errClientGone) }
 		}
 		if err := x.begin(); err == session.ErrEnded { // after it was found
-			s.rejectMessage(p.w, r, principal, m.ID, http.StatusNotFound, errNoSession)
+			if s.stopped.Load() {
+				s.refuseSession(p.w, r, m.ID, principal, errStopped)
+			} else {
+				s.rejectMessage(p.w, r, principal, m.ID, http.StatusNotFound, errNoSession)
+			}
 			return true
 		} else if err != nil {
 			s.rejectMessage(p.w, r, principal, m.ID, http.StatusBadRequest, invalidRequest(err))
@@ -85,8 +90,11 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, principal *
 	if reason == nil && !sess.Touch() {
 		reason = session.ErrUnknown
 	}
+	if reason == session.ErrUnknown {
+		sess, reason = s.adoptSession(r, name, principal)
+	}
 	if reason != nil {
-		s.refuseUnknownSession(w, r, id, principal, reason)
+		s.refuseSession(w, r, id, principal, reason)
 		return nil, nil, false
 	}
 	if version != "" && version != string(sess.Client.Revision) {
@@ -95,6 +103,18 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, principal *
 		return nil, nil, false
 	}
 	return sess, sess.Client, true
+}
+
+// refuseSession refuses a request whose session cannot be used, or not now.
+func (s *Server) refuseSession(w http.ResponseWriter, r *http.Request, id wire.ID, principal *call.Principal, reason error) {
+	switch reason {
+	case fairshare.ErrExhausted, fairshare.ErrShareExceeded:
+		s.refuseNewSession(w, r, id, sessionRefusal(reason))
+	case errStopped: // not 404: the session goes on at another replica
+		s.refuseBusy(w, r, id, http.StatusServiceUnavailable, reason.Error())
+	default:
+		s.refuseUnknownSession(w, r, id, principal, reason)
+	}
 }
 
 // refuseUnknownSession refuses a request whose session cannot be used, and logs the

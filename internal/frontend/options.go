@@ -77,10 +77,8 @@ type Options struct {
 	// Subscriptions deliver updates of resources; nil means that there are none.
 	Subscriptions Subscriptions
 	// Tasks deliver changes of tasks; nil means that there are none.
-	Tasks Tasks
-	// EventLog makes the event log of a new session with this id; nil means that logs
-	// are kept in memory.
-	EventLog func(session string) stream.EventLog
+	Tasks    Tasks
+	Sessions Sessions
 	Parking  Parking
 	Events   Events
 
@@ -95,11 +93,21 @@ type Limits struct {
 	MaxBodies   int64         // bytes of all bodies at once, except small ones; 8 × MaxMessage
 	MaxCalls    int           // running requests of all clients; 4096
 	MaxSessions int           // legacy sessions, and as many listen streams; 10000
-	SessionIdle time.Duration // until a session without calls and streams expires; 30 min
+	SessionIdle time.Duration // until a session without calls and streams is forgotten; 30 min
 	// MaxParked is how many parked calls one client may have, 64: a principal, or if
 	// the principal is anonymous, an address, or a program on this machine. All clients
 	// together may have 16 times as many, shared fairly.
 	MaxParked int
+}
+
+// Sessions configure the sessions of legacy clients over streamable HTTP.
+type Sessions struct {
+	// Keys seal the ids of sessions, so that every server with one of the keys serves them: the
+	// first key seals, all open. Without keys a session ends with its server.
+	Keys [][]byte
+	// EventLog makes the event log of a session with this id; nil means that logs are kept in
+	// memory.
+	EventLog func(session string) stream.EventLog
 }
 
 // Parking configures parked calls, see package park.

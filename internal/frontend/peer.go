@@ -198,12 +198,13 @@ func (p *peer) initialize(m *wire.Message, from sender) *wire.Error {
 	if invalid != nil {
 		return invalid
 	}
+	client.Key = session.NewID()
 	if p.servesModern {
 		client.Key = p.id // requests of both eras belong to one client
 	}
 	x := p.s.legacyCall(p.ctx, p.stream, nil, client, from, m)
 	defer x.Cancel(nil)
-	a, sess := x.openSession(true, !p.hasSlot, 0)
+	a, sess := x.openSession(session.Config{Claims: session.Claims{Client: client}, Tied: true, Counted: !p.hasSlot})
 	if sess != nil {
 		if why := p.setSession(sess); why != nil {
 			p.s.sessions.Close(sess, session.ErrEnded)

@@ -216,7 +216,7 @@ func TestResumeBeyondBound(t *testing.T) {
 func TestLogEndsWithItsSession(t *testing.T) {
 	budget := fairshare.New(1<<40, 0)
 	l := stream.NewMemoryLog(budget, 0)
-	s := New(Options{Handler: countingHandler{}, Info: wire.Raw(`{}`), EventLog: func(string) stream.EventLog { return l }})
+	s := New(Options{Handler: countingHandler{}, Info: wire.Raw(`{}`), Sessions: Sessions{EventLog: func(string) stream.EventLog { return l }}})
 	h := newSessionClient(t, s)
 	w := h.begin(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":3,"size":100}}}`, "")
 	<-w.done

@@ -32,6 +32,7 @@ type Server struct {
 	settings atomic.Pointer[settings]
 
 	sessions    *session.Table
+	sessionIDs  *session.IDs
 	listens     subscriptionSet // listen streams of modern clients
 	peers       peerSet         // clients over HTTP+SSE and stdio
 	sessionless callSet         // running calls that belong to no session
@@ -69,6 +70,7 @@ func New(o Options) *Server {
 		Gauge: o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()),
 		Ended: o.Events.SessionEnded, LogLevel: o.Events.LogLevel,
 	})
+	s.sessionIDs = session.NewIDs(o.Sessions.Keys, o.Limits.SessionIdle)
 	s.parked = park.NewTable(park.Options{
 		Sealer: o.Parking.Sealer, Replica: o.Parking.Replica, Permit: o.Parking.Permit,
 		MaxPerClient: o.Limits.MaxParked, Max: parkedShares * o.Limits.MaxParked,

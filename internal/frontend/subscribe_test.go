@@ -82,7 +82,7 @@ func TestSubscriptionsEndWithTheirSession(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 50 {
 		sess, err := s.sessions.Open(session.Config{
-			Principal: call.Anonymous, Client: &call.Client{Key: fmt.Sprint(i), Revision: wire.LatestLegacy},
+			Principal: call.Anonymous, Claims: session.Claims{Client: &call.Client{Key: fmt.Sprint(i), Revision: wire.LatestLegacy}},
 			Log: s.newEventLog("", 0), RootsChanged: func() {},
 		})
 		if err != nil {

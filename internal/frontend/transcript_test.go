@@ -315,7 +315,7 @@ func (p *play) recv(name string) string {
 
 var (
 	// The first part of an event's id is the id of its stream.
-	eventIDs   = regexp.MustCompile(`(?m)^id: ([A-Z2-7]{26})-\d+$`)
+	eventIDs   = regexp.MustCompile(`(?m)^id: ([A-Z2-7]{26}c?)-\d+$`)
 	peerIDs    = regexp.MustCompile(`sessionId=([A-Z2-7]{52})`)
 	notInIDs   = regexp.MustCompile(`[^a-z0-9]+`)
 	madeIDs    = regexp.MustCompile(`"requestId":"([0-9a-z]{20})"`)

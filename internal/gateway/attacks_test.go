@@ -400,6 +400,47 @@ func TestAttacksOnSessionIDs(t *testing.T) {
 	})
 }
 
+// With shared keys every replica serves a session, and refuses what the one that opened it refuses.
+func TestAttacksOnSealedSessionIDs(t *testing.T) {
+	a, b := startAttack(t, sharedKeys), startAttack(t, sharedKeys)
+	other := startAttack(t, `bridge: {keys: ["`+strings.Repeat("00", 32)+`"]}`)
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	const gone = "there is no such session: it has ended, or never was"
+	session, coding, ended := a.session("ann"), a.session("ann@coding"), a.session("ann")
+	if status, _, _ := b.do(http.MethodDelete, "ann", "", "Mcp-Session-Id", ended); status != http.StatusNoContent {
+		t.Fatalf("DELETE: %d", status)
+	}
+	verbs := []string{http.MethodPost, http.MethodGet, http.MethodDelete}
+	for i, tc := range []struct{ name, who, session, reason string }{
+		{"tampered", "ann", changed(session), gone},
+		{"truncated", "ann", session[:len(session)-1], gone},
+		{"another principal's", "bob", session, "the session belongs to another principal"},
+		{"another principal's, of a profile", "bob@coding", coding, "the session belongs to another principal"},
+		{"another profile's", "ann@coding", session, "the session belongs to another profile"},
+		{"a profile's", "ann", coding, "the session belongs to another profile"},
+		{"ended", "ann", ended, gone},
+		{"without keys", "ann", startAttack(t, "").session("ann"), gone},
+		{"of other keys", "ann", other.session("ann"), "the session id is sealed with a key that this replica does not have"},
+	} {
+		for range 2 { // more lines with one message would not be logged
+			verb := verbs[i%len(verbs)]
+			i++
+			t.Run(tc.name+", "+verb, func(t *testing.T) {
+				status, _, text := b.do(verb, tc.who, list, "Mcp-Session-Id", tc.session)
+				if status != http.StatusNotFound || !strings.Contains(text, "session not found") {
+					t.Errorf("got %d %s", status, text)
+				}
+				b.refused(t, tc.who, "session id refused", tc.reason, tc.session)
+			})
+		}
+	}
+	for who, session := range map[string]string{"ann": session, "ann@coding": coding} {
+		if status, _, text := b.legacy(who, session, list); status != http.StatusOK || !strings.Contains(text, `"tools":[{`) {
+			t.Errorf("%s: the session is not served: %d %s", who, status, text)
+		}
+	}
+}
+
 func TestAttacksOnEventIDs(t *testing.T) {
 	a := startAttack(t, "")
 	session, second, bobs, inProfile := a.session("ann"), a.session("ann"), a.session("bob"), a.session("ann@coding")

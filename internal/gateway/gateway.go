@@ -286,6 +286,7 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 		Authenticate:     g.authenticate,
 		Subscriptions:    g.subscriptions,
 		Tasks:            g.router,
+		Sessions:         frontend.Sessions{Keys: g.cfg.Bridge.SealKeys()},
 		Parking:          frontend.Parking{Permit: g.router.Permit, Sealer: g.sealer, Replica: g.replica},
 		Events:           frontend.Events{LogLevel: g.setLogLevel, SessionEnded: g.sessionEnded, RootsChanged: g.rootsChanged},
 	}

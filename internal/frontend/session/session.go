@@ -1,7 +1,6 @@
 package session
 
 import (
-	"crypto/rand"
 	"errors"
 	"slices"
 	"sync"
@@ -33,7 +32,7 @@ type Request interface {
 // Config describes a new session.
 type Config struct {
 	Principal *call.Principal // only this principal may use the session, in the same profile
-	Client    *call.Client    // its Key is the id of the session
+	Claims
 	// Log keeps the events of the session's streams.
 	Log stream.EventLog
 	// Ready is called once, when the client may be asked: it has said that it is
@@ -57,6 +56,7 @@ type Session struct {
 	Replay *stream.ReplayStore // the streams that can be resumed
 
 	key       string // of Principal
+	adopted   bool   // another process may have opened it, see Table.Adopt
 	levels    *levelTracker
 	level     atomic.Uint32 // a wire.Level; written under mu
 	resources subscriptions
@@ -86,12 +86,12 @@ func newSession(c Config, levels *levelTracker) *Session {
 	}
 }
 
-// NewID returns an id of more than 128 random bits in visible ASCII (2025-11-25,
-// basic/transports, "Session Management").
-func NewID() string { return rand.Text() + rand.Text() }
-
 // ID returns the id of the session.
 func (s *Session) ID() string { return s.Client.Key }
+
+// IsAdopted reports whether the session was opened by another process, or had ended here because
+// it was idle.
+func (s *Session) IsAdopted() bool { return s.adopted }
 
 // Ended returns a channel that is closed when the session has ended.
 func (s *Session) Ended() <-chan struct{} { return s.over }
@@ -268,10 +268,14 @@ func (s *Session) end(cause error, keepTied bool) {
 	s.levels.change(wire.Level(s.level.Swap(uint32(wire.LevelNone))), wire.LevelNone)
 }
 
-// isIdle reports whether the session was not used since a moment, and has no requests
-// and no streams.
-func (s *Session) isIdle(since time.Time) bool {
+// isOver reports whether the session has no requests, and its id has expired, or the session
+// has no streams and was not used for idle.
+func (s *Session) isOver(now time.Time, idle time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.inflight) == 0 && len(s.streams) == 0 && s.used.Before(since)
+	expired := s.isSealed() && !now.Before(s.Expires)
+	return len(s.inflight) == 0 && (expired || len(s.streams) == 0 && s.used.Before(now.Add(-idle)))
 }
+
+// isSealed reports whether other processes can open the id of the session.
+func (s *Session) isSealed() bool { return !s.Expires.IsZero() }

@@ -11,7 +11,7 @@ import (
 
 func testConfig(id string) Config {
 	return Config{
-		Principal: call.Anonymous, Client: &call.Client{Key: id, Revision: wire.LatestLegacy},
+		Principal: call.Anonymous, Claims: Claims{Client: &call.Client{Key: id, Revision: wire.LatestLegacy}},
 		Log: stream.NewMemoryLog(fairshare.New(1<<40, 0), 0), RootsChanged: func() {},
 	}
 }

@@ -46,8 +46,11 @@ type Table struct {
 	levels  levelTracker
 	slots   *fairshare.Budget
 
+	began time.Time
+
 	mu      sync.RWMutex
 	byID    map[string]*Session
+	ended   endedIDs
 	expired time.Time // when the table last looked for expired sessions
 	closed  error     // the cause with which CloseAll ended all sessions
 }
@@ -58,6 +61,7 @@ func NewTable(o TableOptions) *Table {
 		options: o,
 		levels:  levelTracker{report: o.LogLevel},
 		slots:   fairshare.New(int64(o.Max)+1, 0), // a single client may use the last slot
+		began:   time.Now(),
 		byID:    make(map[string]*Session),
 	}
 }
@@ -65,18 +69,58 @@ func NewTable(o TableOptions) *Table {
 // Open opens a session. The error is that of Reserve. After CloseAll the session has
 // ended already.
 func (t *Table) Open(c Config) (*Session, error) {
-	s := newSession(c, &t.levels)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	s, err := t.add(c)
+	if err != nil {
+		return nil, err
+	}
+	if t.closed != nil {
+		t.close(s, t.closed, true)
+	}
+	return s, nil
+}
+
+// Adopt opens a session that another process has opened, or that was idle for too long. If the
+// table has the session already, Adopt returns that one, and keeps it from expiring. The error is ErrUnknown
+// if the session was ended, the cause of CloseAll, or that of Reserve.
+//
+// The subscriptions and the level of the session are not known. If the session is older than the
+// table, its client is told that all lists have changed, because they may differ from those of the
+// process that has told the client before.
+func (t *Table) Adopt(c Config) (*Session, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.byID[c.Client.Key]; s != nil {
+		s.Touch()
+		return s, nil
+	}
+	switch {
+	case t.closed != nil:
+		return nil, t.closed
+	case t.ended.has(c.Client.Key):
+		return nil, ErrUnknown
+	}
+	s, err := t.add(c)
+	if err != nil {
+		return nil, err
+	}
+	s.adopted = true
+	if c.Opened.Before(t.began) {
+		s.NotifyLists(stream.AllChanged)
+	}
+	return s, nil
+}
+
+// add makes a session and puts it into the table.
+func (t *Table) add(c Config) (*Session, error) {
 	if c.Counted {
 		if err := t.reserve(c.Share); err != nil {
 			return nil, err
 		}
 	}
+	s := newSession(c, &t.levels)
 	t.byID[s.ID()] = s
-	if t.closed != nil {
-		t.close(s, t.closed, true)
-	}
 	return s, nil
 }
 
@@ -153,13 +197,20 @@ func (t *Table) Of(principal string) []*Session {
 	return out
 }
 
-// Close ends a session, if it has not ended yet.
+// Close ends a session, if it has not ended yet. The table does not adopt it again.
 func (t *Table) Close(s *Session, cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byID[s.ID()] == s {
-		t.close(s, cause, false)
+		t.closeForGood(s, cause)
 	}
+}
+
+func (t *Table) closeForGood(s *Session, cause error) {
+	if s.isSealed() {
+		t.ended.add(s.ID())
+	}
+	t.close(s, cause, false)
 }
 
 func (t *Table) close(s *Session, cause error, keepTied bool) {
@@ -171,7 +222,8 @@ func (t *Table) close(s *Session, cause error, keepTied bool) {
 	t.options.Ended(s.ID())
 }
 
-// Expire ends the sessions that have been idle for too long.
+// Expire ends the sessions that have been idle for too long, and those whose id has expired. A
+// sealed id of an idle session can be adopted again.
 func (t *Table) Expire(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -181,7 +233,7 @@ func (t *Table) Expire(now time.Time) {
 func (t *Table) expire(now time.Time) {
 	t.expired = now
 	for _, s := range t.byID {
-		if s.isIdle(now.Add(-t.options.Idle)) {
+		if s.isOver(now, t.options.Idle) {
 			t.close(s, ErrEnded, false)
 		}
 	}
@@ -198,13 +250,13 @@ func (t *Table) CloseAll(cause error) {
 	}
 }
 
-// CloseOf ends the sessions of the principals that match.
+// CloseOf ends the sessions of the principals that match. The table does not adopt them again.
 func (t *Table) CloseOf(match func(*call.Principal) bool, cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range t.byID {
 		if match(s.Principal) {
-			t.close(s, cause, false)
+			t.closeForGood(s, cause)
 		}
 	}
 }

@@ -15,6 +15,8 @@ const (
 	ToolsChanged ListChanges = 1 << iota
 	PromptsChanged
 	ResourcesChanged
+	// AllChanged is all of them.
+	AllChanged = ToolsChanged | PromptsChanged | ResourcesChanged
 )
 
 // ListChangeOf returns the list that a notification is about, or 0 if the method is

@@ -50,6 +50,24 @@ func parseEventID(id string) (stream string, number int, ok bool) {
 	return stream, number, err == nil && strconv.Itoa(number) == text
 }
 
+// callMark ends the ids of streams that belong to a call.
+const callMark = "c"
+
+// newStreamID returns an unguessable id.
+func newStreamID(forCall bool) string {
+	if forCall {
+		return rand.Text() + callMark
+	}
+	return rand.Text()
+}
+
+// WithoutCall reports whether an event id has the form of one of a stream that belongs to no
+// call.
+func WithoutCall(eventID string) bool {
+	id, number, ok := parseEventID(eventID)
+	return ok && number > 0 && !strings.HasSuffix(id, callMark)
+}
+
 // ForCall reports whether the stream belongs to a call and ends with its response.
 func (st *Stream) ForCall() bool { return st.record != nil && st.record.call }
 
@@ -109,7 +127,7 @@ func (rs *ReplayStore) Close() {
 // Open makes a new stream resumable and connects it. forCall says that the stream
 // belongs to a call, primes that its connections begin with an event without data.
 func (rs *ReplayStore) Open(st *Stream, w Writer, forCall, primes bool) *Conn {
-	st.record = &recording{stream: rand.Text(), log: rs.log, call: forCall, primes: primes}
+	st.record = &recording{stream: newStreamID(forCall), log: rs.log, call: forCall, primes: primes}
 	c := st.Connect(w)
 	rs.add(st)
 	return c
