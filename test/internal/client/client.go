@@ -20,6 +20,7 @@ type Target struct {
 	URL     string            `json:"url,omitempty"`     // streamable HTTP
 	OAuth   bool              `json:"oauth,omitempty"`   // with URL: get a token from the server's authorization server (V2 and GoSDK)
 	Headers map[string]string `json:"headers,omitempty"` // with URL: sent with each request (V1, V2 and GoSDK)
+	Restart bool              `json:"-"`                 // with URL: the server may restart, so GoSDK opens broken streams again, as the other clients always do
 	SSE     string            `json:"sse,omitempty"`     // HTTP+SSE: the URL of the event stream
 	Command []string          `json:"command,omitempty"` // stdio
 	Env     map[string]string `json:"env,omitempty"`     // for Command

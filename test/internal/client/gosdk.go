@@ -155,6 +155,9 @@ func transport(t testing.TB, target Target, client *http.Client) mcp.Transport {
 	switch {
 	case target.URL != "":
 		transport := &mcp.StreamableClientTransport{Endpoint: target.URL, HTTPClient: client, MaxRetries: -1}
+		if target.Restart {
+			transport.MaxRetries = 0 // the SDK's default
+		}
 		if target.OAuth {
 			transport.OAuthHandler = autoConsent(t, client)
 		}
