@@ -63,8 +63,8 @@ func (s *Server) refuseNewSession(w http.ResponseWriter, r *http.Request, id wir
 	s.answerRefused(w, &refusal{status, why.Message, id})
 }
 
-// newLegacyClient returns the client that an initialize request describes, still without Key. Its revision
-// is the proposed one if that is a legacy revision, otherwise the latest (2025-11-25,
+// newLegacyClient returns the client that an initialize request describes, without a Key. Its
+// revision is the proposed one if that is a legacy revision, otherwise the latest (2025-11-25,
 // basic/lifecycle, "Version Negotiation").
 func newLegacyClient(m *wire.Message) (*call.Client, *wire.Error) {
 	params := wire.ValueOf(m.Params)

@@ -68,9 +68,9 @@ type Claims struct {
 	Expires time.Time // the zero time if the id is not sealed: the session ends with its process
 }
 
-// Seal returns the claims of a new session of a principal, and makes the Key of the client. If
-// the client describes itself at such a length that the id would be too long, the sealed clientInfo has only
-// name, title and version. If the id is too long even so, it is not sealed.
+// Seal returns the claims of a new session of a principal, and makes the Key of the client. If the
+// id would be too long, it contains only name, title and version of the clientInfo. If it is too
+// long even so, the id is random.
 func (ids *IDs) Seal(client *call.Client, who *call.Principal, now time.Time) Claims {
 	client.Key = NewID()
 	if ids == nil {
@@ -111,8 +111,8 @@ func briefInfo(info wire.Raw) wire.Raw {
 }
 
 // Open returns the claims of a session, if its id was sealed for this principal in the same
-// profile, and now is before its end. The error is ErrUnknown, ErrUnknownKey, ErrExpired, ErrForeign or
-// ErrProfile.
+// profile, and now is before its end. The error is ErrUnknown, ErrUnknownKey, ErrExpired, ErrForeign
+// or ErrProfile.
 func (ids *IDs) Open(id string, who *call.Principal, now time.Time) (Claims, error) {
 	if ids == nil || len(id) > maxID {
 		return Claims{}, ErrUnknown

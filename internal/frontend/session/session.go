@@ -268,7 +268,7 @@ func (s *Session) end(cause error, keepTied bool) {
 	s.levels.change(wire.Level(s.level.Swap(uint32(wire.LevelNone))), wire.LevelNone)
 }
 
-// isOver reports whether the session has no requests, and its id has expired, or the session
+// isOver reports whether the session has no requests, and either its id has expired or the session
 // has no streams and was not used for idle.
 func (s *Session) isOver(now time.Time, idle time.Duration) bool {
 	s.mu.Lock()

@@ -82,8 +82,8 @@ func (t *Table) Open(c Config) (*Session, error) {
 }
 
 // Adopt opens a session that another process has opened, or that was idle for too long. If the
-// table has the session already, Adopt returns that one, and keeps it from expiring. The error is ErrUnknown
-// if the session was ended, the cause of CloseAll, or that of Reserve.
+// table has the session already, Adopt returns that one, and keeps it from expiring. The error is
+// ErrUnknown if the session was ended, the cause of CloseAll, or that of Reserve.
 //
 // The subscriptions and the level of the session are not known. If the session is older than the
 // table, its client is told that all lists have changed, because they may differ from those of the
