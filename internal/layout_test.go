@@ -54,7 +54,7 @@ var mayImport = map[string]struct {
 
 	"auth":        {[]string{"wire", "call", "endpoint", "origin", "plaintext", "ttlcache", "oauthmeta"}, "the edges meet in the inner shape and never know one another or the router"},
 	"credentials": {[]string{"wire", "call", "atomicfile", "origin", "ttlcache", "oauthmeta"}, "credentials for upstreams never meet the credentials of clients; they share the principal only"},
-	"store":       {[]string{"wire", "call"}, "those who keep something declare the store that they need"},
+	"store":       {nil, "values are kept without regard to their meaning: those who share something say what it is"},
 	"config":      {[]string{"configfile", "glob"}, "config knows gateway.yaml only; the gateway package translates"},
 	"configfile":  {nil, "it knows the languages of files and no keys"},
 	"hostimport":  {[]string{"config", "configfile"}, "other programs' files become a gateway.yaml, and nothing else comes of them"},

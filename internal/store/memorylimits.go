@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// counter counts the calls of one limit.
+type counter struct {
+	rate    *rate.Limiter        // nil without a rate
+	running map[string]time.Time // the ends of the leases, by holder
+}
+
+// limitIdle is how long a limit is remembered that nobody uses.
+const limitIdle = time.Hour
+
+// counter returns the counter of a limit as it is now. The caller holds mu.
+func (m *Memory) counter(l Limit, now time.Time) *counter {
+	it := m.at(l.Key, limitIdle)
+	if it.limit == nil {
+		it.limit = &counter{running: make(map[string]time.Time)}
+	}
+	c := it.limit
+	switch {
+	case l.Rate == 0:
+		c.rate = nil
+	case c.rate == nil:
+		c.rate = rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
+	default:
+		c.rate.SetLimitAt(now, rate.Limit(l.Rate))
+		c.rate.SetBurstAt(now, l.Burst)
+	}
+	for holder, ends := range c.running {
+		if !now.Before(ends) {
+			delete(c.running, holder)
+		}
+	}
+	return c
+}
+
+// Acquire implements Limits.
+func (m *Memory) Acquire(ctx context.Context, holder string, lease time.Duration, limits ...Limit) (int, time.Duration, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	for i, l := range limits {
+		c := m.counter(l, now)
+		if l.Concurrent > 0 && len(c.running) >= l.Concurrent {
+			return i, time.Second, ctx.Err() // it is not known when a call ends
+		}
+		if c.rate == nil {
+			continue
+		}
+		r := c.rate.ReserveN(now, 1)
+		wait := r.DelayFrom(now)
+		r.CancelAt(now)
+		if wait > 0 {
+			return i, wait, ctx.Err()
+		}
+	}
+	for _, l := range limits {
+		c := m.counter(l, now)
+		if c.rate != nil {
+			c.rate.AllowN(now, 1)
+		}
+		if l.Concurrent > 0 {
+			c.running[holder] = now.Add(lease)
+		}
+	}
+	return -1, 0, ctx.Err()
+}
+
+// Renew implements Limits.
+func (m *Memory) Renew(ctx context.Context, lease time.Duration, holders map[string][]Limit) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	for holder, limits := range holders {
+		for _, l := range limits {
+			if l.Concurrent > 0 {
+				m.counter(l, now).running[holder] = now.Add(lease)
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// Release implements Limits.
+func (m *Memory) Release(ctx context.Context, holder string, limits ...Limit) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range limits {
+		if it := m.get(l.Key); it != nil && it.limit != nil {
+			delete(it.limit.running, holder)
+		}
+	}
+	return ctx.Err()
+}
