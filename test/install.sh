@@ -1,7 +1,7 @@
 #!/bin/sh
 # Downloads everything that the tests need, because the tests themselves have no network: the Go modules of this module, deploy/test,
 # deploy/dist and bench/tokens; into test/node_modules, the MCP clients, the servers and the conformance suite of the end-to-end tests, with their Node;
-# into test/hosts/node_modules, hosts; and nginx.
+# into test/hosts/node_modules, hosts; nginx, shells, Redis and HAProxy.
 # Versions and digests come from go.sum and package-lock.json. The script does nothing if everything is installed.
 set -eu
 cd "$(dirname "$0")"
@@ -30,6 +30,9 @@ try ../bench/nginx.sh
 
 # The tests of completions source them in bash, zsh and fish.
 try shells/install.sh
+
+# The tests of several replicas need a store and a balancer.
+try replicas/install.sh
 
 # Two concurrent runs would overwrite the same folder.
 mkdir -p ../.cache

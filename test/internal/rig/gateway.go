@@ -36,6 +36,9 @@ type Gateway struct {
 // names one. At the end of the test the gateway gets SIGTERM; the test fails unless it then exits with status 0.
 func StartGateway(t testing.TB, config Config) *Gateway {
 	t.Helper()
+	if *replicas > 1 {
+		return startAsReplicas(t, config)
+	}
 	listen, given := config["listen"].(string)
 	if !given {
 		listen = netns.Addr()

@@ -1,0 +1,134 @@
+package rig
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpgateway/test/internal/netns"
+	"mcpgateway/test/internal/process"
+)
+
+// With -replicas, StartGateway runs several gateways behind a balancer, with -store they share a store.
+var (
+	replicas  = flag.Int("replicas", 1, "run each gateway as so many replicas behind a balancer without affinity")
+	withStore = flag.Bool("store", true, "with -replicas: the replicas share a store")
+)
+
+// Replicas are several gateways with one configuration behind a balancer without affinity.
+type Replicas struct {
+	URL      string // of the balancer: each request goes to the next replica
+	TCP      string // of the balancer: each connection goes to the next replica
+	Gateways []*Gateway
+}
+
+// sealingKey is what all replicas of a test seal with.
+const sealingKey = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// StartReplicas runs n gateways with the configuration, waits until all are ready, and then runs the balancer. The configuration says whether they
+// share a store; they share the keys that seal what clients hand back.
+func StartReplicas(t testing.TB, n int, config Config) *Replicas {
+	t.Helper()
+	r := &Replicas{}
+	for range n {
+		listen, admin := netns.Addr(), netns.Addr()
+		own := Config{"admin": Config{"listen": admin}, "bridge": sealed(config)}
+		r.Gateways = append(r.Gateways, start(t, listen, admin, configFile(t, config, own)))
+	}
+	r.startBalancer(t)
+	return r
+}
+
+// startAsReplicas is StartGateway with the flag -replicas. The admin address is that of the first replica.
+func startAsReplicas(t testing.TB, config Config) *Gateway {
+	t.Helper()
+	shared := maps.Clone(config)
+	if *withStore {
+		addr, _ := StartRedis(t)
+		shared["store"] = Config{"kind": "redis", "url": "redis://" + addr}
+	}
+	r := StartReplicas(t, *replicas, shared)
+	first := r.Gateways[0]
+	return &Gateway{URL: r.URL, SSE: first.SSE, Admin: first.Admin, Process: first.Process}
+}
+
+// sealed returns the key bridge of a configuration with the keys.
+func sealed(config Config) Config {
+	bridge, _ := config["bridge"].(Config)
+	bridge = maps.Clone(bridge)
+	if bridge == nil {
+		bridge = Config{}
+	}
+	bridge["keys"] = []string{sealingKey}
+	return bridge
+}
+
+// balancer is the configuration of the balancer. It sends nothing to a replica that does not answer, tries another one while nothing was sent, and
+// ends no stream.
+const balancer = `
+global
+  maxconn 2000
+defaults
+  mode http
+  balance roundrobin
+  option redispatch 1
+  retries 3
+  retry-on conn-failure
+  timeout connect 2s
+  timeout client 1h
+  timeout server 1h
+  timeout http-request 10m
+  default-server check inter 200ms fall 1 rise 1
+`
+
+func (r *Replicas) startBalancer(t testing.TB) {
+	t.Helper()
+	http, tcp := netns.Addr(), netns.Addr()
+	var text strings.Builder
+	text.WriteString(balancer)
+	for _, side := range []struct{ mode, addr string }{{"http", http}, {"tcp", tcp}} {
+		fmt.Fprintf(&text, "listen %s\n  mode %s\n  bind %s\n", side.mode, side.mode, side.addr)
+		for i, g := range r.Gateways {
+			fmt.Fprintf(&text, "  server replica%d %s\n", i+1, strings.TrimSuffix(strings.TrimPrefix(g.URL, "http://"), "/mcp"))
+		}
+	}
+	file := filepath.Join(t.TempDir(), "haproxy.cfg")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := process.Start(t, process.Options{Name: "haproxy", Args: []string{debian(t, "haproxy"), "-db", "-f", file}})
+	p.WaitListening(t, http)
+	p.WaitListening(t, tcp)
+	r.URL, r.TCP = "http://"+http+"/mcp", "http://"+tcp+"/mcp"
+}
+
+// StartRedis runs a Redis server until the test ends, with further arguments, and returns its address.
+func StartRedis(t testing.TB, args ...string) (addr string, server *process.Process) {
+	t.Helper()
+	addr = netns.Addr()
+	host, port, _ := strings.Cut(addr, ":")
+	server = process.Start(t, process.Options{
+		Name: "redis-server",
+		Args: append([]string{debian(t, "redis-server"), "--bind", host, "--port", port, "--save", "", "--appendonly", "no"}, args...),
+	})
+	server.WaitListening(t, addr)
+	return addr, server
+}
+
+// debian returns the path of a program of test/replicas/install.sh.
+func debian(t testing.TB, program string) string {
+	t.Helper()
+	root, err := root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, ".cache/replicas/bin", program)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s is not installed: run test/install.sh (%v)", program, err)
+	}
+	return path
+}
