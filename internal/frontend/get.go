@@ -37,6 +37,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, principal *cal
 		return
 	}
 	defer sess.Detach(st)
+	s.restore(sess)
 	var expire <-chan time.Time
 	if client.Revision.HasPriming() {
 		timer := time.NewTimer(pollAfter)

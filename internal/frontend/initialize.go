@@ -110,7 +110,11 @@ func (s *Server) adoptSession(r *http.Request, id string, principal *call.Princi
 	if err != nil {
 		return nil, err
 	}
-	return s.sessions.Adopt(s.sessionConfig(session.Config{Claims: claims, Counted: true, Share: s.requestShare(r, principal)}, principal))
+	sess, err := s.sessions.Adopt(s.sessionConfig(session.Config{Claims: claims, Counted: true, Share: s.requestShare(r, principal)}, principal))
+	if err == nil && !s.loadState(r.Context(), sess) {
+		return nil, session.ErrUnknown
+	}
+	return sess, err
 }
 
 // sessionConfig completes the configuration of a principal's session.

@@ -191,6 +191,7 @@ func (x *exchange) answerSetLevel() answer {
 	}
 	if x.sess != nil {
 		x.sess.SetLogLevel(level)
+		x.s.share(x.ctx, x.sess, session.Change{Level: level})
 	}
 	return answer{result: call.Result{Raw: wire.Raw(`{}`)}}
 }
@@ -211,5 +212,6 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, principal *
 		return
 	}
 	s.sessions.Close(sess, session.ErrEnded)
+	s.share(r.Context(), sess, session.Change{Ended: true})
 	writeStatus(w, http.StatusNoContent)
 }

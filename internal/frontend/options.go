@@ -11,6 +11,7 @@ import (
 
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
@@ -108,6 +109,9 @@ type Sessions struct {
 	// EventLog makes the event log of a session with this id; nil means that logs are kept in
 	// memory.
 	EventLog func(session string) stream.EventLog
+	// Shared keeps what all replicas have to know of sessions with sealed ids; nil means that a
+	// server knows only what it was told itself. See [Server.SessionChanged].
+	Shared session.Shared
 }
 
 // Parking configures parked calls, see package park.

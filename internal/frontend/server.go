@@ -45,6 +45,9 @@ type Server struct {
 	listening *fairshare.Budget // listen streams over HTTP
 	seed      maphash.Seed      // for shares and keys of clients
 
+	tasks    *tasks
+	restores chan struct{} // one for each session whose subscriptions are restored
+
 	serverInfo wire.Raw // member of a result's _meta, with its name
 	supported  supported
 
@@ -63,6 +66,9 @@ func New(o Options) *Server {
 		log:     o.Logger,
 		ratelog: ratelog.New(o.Logger),
 		seed:    maphash.MakeSeed(),
+
+		tasks:    newTasks(),
+		restores: make(chan struct{}, maxRestores),
 	}
 	s.Set(o.Settings)
 	s.sessions = session.NewTable(session.TableOptions{
@@ -118,7 +124,7 @@ func (s *Server) endEra(profile string, only wire.Era) {
 		s.listens.endIf(match)
 		return
 	}
-	s.sessions.CloseOf(match, errNoEra)
+	s.shareEnds(s.sessions.CloseOf(match, errNoEra))
 	s.peers.each(func(p *peer) {
 		if !p.servesModern && match(p.principal) {
 			p.stop(errNoEra)
@@ -132,14 +138,19 @@ func (s *Server) endEra(profile string, only wire.Era) {
 func (s *Server) Run(ctx context.Context) error {
 	tick := time.NewTicker(max(min(s.options.Limits.SessionIdle/4, time.Minute), time.Millisecond))
 	defer tick.Stop()
+	renew, stopRenewing := s.renewals()
+	defer stopRenewing()
 	for {
 		select {
 		case now := <-tick.C:
 			s.sessions.Expire(now)
+		case <-renew:
+			s.tasks.start(s.renewStates)
 		case <-ctx.Done():
 			s.Stop()
 			s.peers.each(func(p *peer) { p.stop(errStopped) })
 			s.parked.Wait()
+			s.tasks.end()
 			return nil
 		}
 	}
@@ -190,7 +201,7 @@ func (s *Server) EndProfiles(match func(profile string) bool) {
 
 // endOf ends the sessions, peers and listen streams of the principals that match.
 func (s *Server) endOf(match func(*call.Principal) bool, cause error) {
-	s.sessions.CloseOf(match, cause)
+	s.shareEnds(s.sessions.CloseOf(match, cause))
 	s.listens.endIf(match)
 	s.peers.each(func(p *peer) {
 		if match(p.principal) {

@@ -50,6 +50,7 @@ func (x *exchange) answerSubscribe() answer {
 	done := call.Result{Raw: wire.Raw(`{}`)}
 	if x.call.Method == wire.MethodResourcesUnsub {
 		x.sess.Unsubscribe(uri)
+		x.s.share(x.ctx, x.sess, session.Change{Unsubscribed: uri})
 		return answer{result: done}
 	}
 	switch subscribed, full := x.sess.IsSubscribed(uri); {
@@ -64,6 +65,9 @@ func (x *exchange) answerSubscribe() answer {
 	})
 	if err == nil {
 		err = sess.AddSubscription(uri, cancel)
+	}
+	if err == nil {
+		x.s.share(x.ctx, sess, session.Change{Subscribed: uri})
 	}
 	return x.outcome(done, err)
 }

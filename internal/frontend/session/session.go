@@ -55,8 +55,9 @@ type Session struct {
 	Config
 	Replay *stream.ReplayStore // the streams that can be resumed
 
-	key       string // of Principal
-	adopted   bool   // another process may have opened it, see Table.Adopt
+	key       string      // of Principal
+	adopted   bool        // another process may have opened it, see Table.Adopt
+	loading   atomic.Bool // see BeginLoad
 	levels    *levelTracker
 	level     atomic.Uint32 // a wire.Level; written under mu
 	resources subscriptions
@@ -273,9 +274,6 @@ func (s *Session) end(cause error, keepTied bool) {
 func (s *Session) isOver(now time.Time, idle time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	expired := s.isSealed() && !now.Before(s.Expires)
+	expired := s.IsSealed() && !now.Before(s.Expires)
 	return len(s.inflight) == 0 && (expired || len(s.streams) == 0 && s.used.Before(now.Add(-idle)))
 }
-
-// isSealed reports whether other processes can open the id of the session.
-func (s *Session) isSealed() bool { return !s.Expires.IsZero() }

@@ -46,12 +46,11 @@ type Table struct {
 	levels  levelTracker
 	slots   *fairshare.Budget
 
-	began time.Time
-
 	mu      sync.RWMutex
 	byID    map[string]*Session
 	ended   endedIDs
 	expired time.Time // when the table last looked for expired sessions
+	changed time.Time // when lists last changed; at first, when the table was made
 	closed  error     // the cause with which CloseAll ended all sessions
 }
 
@@ -61,7 +60,7 @@ func NewTable(o TableOptions) *Table {
 		options: o,
 		levels:  levelTracker{report: o.LogLevel},
 		slots:   fairshare.New(int64(o.Max)+1, 0), // a single client may use the last slot
-		began:   time.Now(),
+		changed: time.Now(),
 		byID:    make(map[string]*Session),
 	}
 }
@@ -86,8 +85,8 @@ func (t *Table) Open(c Config) (*Session, error) {
 // ErrUnknown if the session was ended, the cause of CloseAll, or that of Reserve.
 //
 // The subscriptions and the level of the session are not known. If the session is older than the
-// table, its client is told that all lists have changed, because they may differ from those of the
-// process that has told the client before.
+// table, or than the last change of a list, its client is told that all lists have changed, because
+// nobody may have told it.
 func (t *Table) Adopt(c Config) (*Session, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,7 +105,7 @@ func (t *Table) Adopt(c Config) (*Session, error) {
 		return nil, err
 	}
 	s.adopted = true
-	if c.Opened.Before(t.began) {
+	if c.Opened.Before(t.changed) {
 		s.NotifyLists(stream.AllChanged)
 	}
 	return s, nil
@@ -206,8 +205,20 @@ func (t *Table) Close(s *Session, cause error) {
 	}
 }
 
+// CloseID ends the session with this id, if the table has it, because it was ended at another replica.
+// The table does not adopt it again.
+func (t *Table) CloseID(id string, cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.byID[id]; s != nil {
+		t.closeForGood(s, cause)
+	} else if !t.ended.has(id) {
+		t.ended.add(id)
+	}
+}
+
 func (t *Table) closeForGood(s *Session, cause error) {
-	if s.isSealed() {
+	if s.IsSealed() {
 		t.ended.add(s.ID())
 	}
 	t.close(s, cause, false)
@@ -250,15 +261,31 @@ func (t *Table) CloseAll(cause error) {
 	}
 }
 
-// CloseOf ends the sessions of the principals that match. The table does not adopt them again.
-func (t *Table) CloseOf(match func(*call.Principal) bool, cause error) {
+// CloseOf ends the sessions of the principals that match, and returns them. The table does not adopt
+// them again.
+func (t *Table) CloseOf(match func(*call.Principal) bool, cause error) (ended []*Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range t.byID {
 		if match(s.Principal) {
 			t.closeForGood(s, cause)
+			ended = append(ended, s)
 		}
 	}
+	return ended
+}
+
+// Sealed returns the sessions whose ids other replicas can open.
+func (t *Table) Sealed() []*Session {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var out []*Session
+	for _, s := range t.byID {
+		if s.IsSealed() {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // EndStreams ends the streams of all sessions, except of tied ones.
@@ -273,9 +300,10 @@ func (t *Table) EndStreams() {
 // NotifyLists tells each client which lists have changed for it. changed is called
 // without a lock.
 func (t *Table) NotifyLists(changed func(*call.Principal, *call.Client) stream.ListChanges) {
-	t.mu.RLock()
+	t.mu.Lock()
+	t.changed = time.Now()
 	all := slices.Collect(maps.Values(t.byID))
-	t.mu.RUnlock()
+	t.mu.Unlock()
 	for _, s := range all {
 		if c := changed(s.Principal, s.Client); c != 0 {
 			s.NotifyLists(c)

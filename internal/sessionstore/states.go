@@ -1,0 +1,169 @@
+package sessionstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"mcpgateway/internal/frontend/session"
+	"mcpgateway/internal/store"
+	"mcpgateway/internal/wire"
+)
+
+const (
+	// timeout bounds each access to the store, for as long as a request waits for it.
+	timeout = 500 * time.Millisecond
+	// maxURI bounds the URIs that are taken from the store, in bytes.
+	maxURI = 8 << 10
+)
+
+// The fields of a session. Each other field is a subscription: its name is a digest of the URI, because
+// names of fields are not secret.
+const (
+	fieldEnded = "ended"
+	fieldLevel = "level"
+)
+
+// maxFields bounds the fields of one session.
+const maxFields = session.MaxSubscriptions + 2
+
+// kindChanged is the kind of the notes about changes of sessions.
+const kindChanged = "session"
+
+// Peers are the other replicas.
+type Peers interface {
+	// Tell passes a note to all other replicas, in the background. It is lost if the store is away.
+	Tell(kind string, note []byte)
+}
+
+// States is a session.Shared in a store.
+type States struct {
+	store store.Store
+	peers Peers
+	life  time.Duration
+}
+
+// NewStates returns States in a store. A session that no replica uses for idle is forgotten. peers are
+// told of changes; nil tells nobody.
+func NewStates(s store.Store, idle time.Duration, peers Peers) *States {
+	return &States{store: s, peers: peers, life: 2 * max(idle, time.Second)}
+}
+
+func keyOf(id string) store.Key { return store.Key{Kind: "session", Name: id} }
+
+// fieldOf returns the name of the field of a subscription.
+func fieldOf(uri string) string {
+	sum := sha256.Sum256([]byte(uri))
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+// Load implements session.Shared.
+func (s *States) Load(ctx context.Context, id string) (session.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	fields, err := s.store.Fields(ctx, keyOf(id))
+	if err != nil {
+		return session.State{}, err
+	}
+	var st session.State
+	for name, value := range fields {
+		switch {
+		case name == fieldEnded:
+			st.Ended = true
+		case name == fieldLevel:
+			st.Level, _ = wire.ParseLevel(string(value))
+		case len(value) <= maxURI && name == fieldOf(string(value)):
+			st.URIs = append(st.URIs, string(value))
+		}
+	}
+	return st, nil
+}
+
+// Change implements session.Shared.
+func (s *States) Change(ctx context.Context, id string, expires time.Time, c session.Change) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout) // a client that has gone has still made the change
+	defer cancel()
+	err := s.change(ctx, id, expires, c)
+	if s.peers != nil {
+		note, encodingErr := json.Marshal(changeNote{id, c})
+		err = errors.Join(err, encodingErr)
+		s.peers.Tell(kindChanged, note)
+	}
+	return err
+}
+
+func (s *States) change(ctx context.Context, id string, expires time.Time, c session.Change) error {
+	key := keyOf(id)
+	switch {
+	case c.Ended:
+		if err := s.store.Delete(ctx, key); err != nil {
+			return err
+		}
+		return s.put(ctx, id, fieldEnded, "", max(time.Until(expires), s.life))
+	case c.Level != wire.LevelNone:
+		return s.put(ctx, id, fieldLevel, c.Level.String(), s.life)
+	case c.Subscribed != "":
+		return s.put(ctx, id, fieldOf(c.Subscribed), c.Subscribed, s.life)
+	default:
+		return s.store.DeleteField(ctx, key, fieldOf(c.Unsubscribed))
+	}
+}
+
+var errFull = errors.New("the session has too many subscriptions at all replicas together")
+
+func (s *States) put(ctx context.Context, id, field, value string, life time.Duration) error {
+	kept, err := s.store.PutField(ctx, keyOf(id), field, []byte(value), maxFields, life)
+	if err == nil && !kept {
+		err = errFull
+	}
+	return err
+}
+
+// Renew implements session.Shared. It also writes what the store has lost, and leaves what other
+// replicas have written.
+func (s *States) Renew(ctx context.Context, id string, st session.State) error {
+	own := make(map[string]string, len(st.URIs)+1)
+	if st.Level != wire.LevelNone {
+		own[fieldLevel] = st.Level.String()
+	}
+	for _, uri := range st.URIs {
+		own[fieldOf(uri)] = uri
+	}
+	read, cancel := context.WithTimeout(ctx, timeout)
+	kept, err := s.store.Fields(read, keyOf(id))
+	cancel()
+	if _, ended := kept[fieldEnded]; err != nil || ended {
+		return err
+	}
+	renewed := false
+	for field, value := range own {
+		if _, is := kept[field]; is && renewed {
+			continue
+		}
+		write, cancel := context.WithTimeout(ctx, timeout)
+		err := s.put(write, id, field, value, s.life)
+		cancel()
+		if err != nil && !errors.Is(err, errFull) {
+			return err
+		}
+		renewed = true
+	}
+	return nil
+}
+
+// changeNote is a note about a change of a session.
+type changeNote struct {
+	ID     string         `json:"id"`
+	Change session.Change `json:"change"`
+}
+
+// Note passes a note of another replica about a session to changed.
+func Note(note []byte, changed func(id string, c session.Change)) {
+	var n changeNote
+	if json.Unmarshal(note, &n) == nil && n.ID != "" {
+		changed(n.ID, n.Change)
+	}
+}
