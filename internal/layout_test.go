@@ -80,6 +80,7 @@ var mayImport = map[string]struct {
 	"inspect":      {[]string{"wire", "call", "catalog", "endpoint", "policy", "profile", "conform", "toolschema", "upstream", "upstream/connector"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},
 	"telemetry":    {nil, "each package owns its metrics and is handed a registry"},
 	"admin":        {[]string{"origin"}, "health and metrics are handed in as functions"},
+	"webui":        {[]string{"wire", "call", "catalog", "inspect", "origin"}, "the console shows what inspect says, and posts actions to functions that are handed in"},
 	"console":      {[]string{"wire"}, "what people read and type depends on the messages alone, not on who carries them"},
 	"polltest":     {nil, "tests of every package may import it, so it imports nothing of ours"},
 	"watch":        {nil, "a change of a file is noticed without regard to its meaning"},

@@ -41,12 +41,27 @@ type Options struct {
 	Guard func() *origin.Guard
 	// Pprof serves the profiles of the Go runtime under /debug/pprof/.
 	Pprof bool
+	// UI serves the console under /ui. It decides who may look, and which of its own pages
+	// may change something. Without it the paths do not exist.
+	UI http.Handler
 }
 
 // New returns the handler of the admin address.
 func New(o Options) http.Handler {
+	all := chi.NewRouter()
+	all.Use(o.checkHost)
+	if o.UI != nil {
+		all.Handle("/ui", o.UI)
+		all.Handle("/ui/*", o.UI)
+	}
+	all.Mount("/", o.machinePages())
+	return all
+}
+
+// machinePages returns the handler of everything that no page of a browser asks for.
+func (o Options) machinePages() http.Handler {
 	r := chi.NewRouter()
-	r.Use(o.refuseBrowsers)
+	r.Use(refusePages)
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{"status": "ok"})
 	})
@@ -146,17 +161,25 @@ func (o Options) authorize(next http.Handler) http.Handler {
 	})
 }
 
-// refuseBrowsers refuses requests that a web page makes a browser send: the browser is
-// trusted by its address, the page is not. No page has a reason to change anything here,
-// whatever its origin.
-func (o Options) refuseBrowsers(next http.Handler) http.Handler {
-	crossOrigin := http.NewCrossOriginProtection()
+// checkHost refuses requests whose Host or Origin is not served here: a page that rebound its name
+// to this address has another Host.
+func (o Options) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if reason := o.Guard().Refusal(r); reason != "" {
 			http.Error(w, "forbidden: "+reason+"; on this machine use 127.0.0.1, [::1] or localhost, "+
 				"from elsewhere an IP address of this machine or a name listed under allowed_hosts", http.StatusForbidden)
 			return
 		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// refusePages refuses requests to change something that a web page makes a browser send: the
+// browser is trusted by its address, the page is not. No page has a reason to do that here,
+// whatever its origin. The console checks its own.
+func refusePages(next http.Handler) http.Handler {
+	crossOrigin := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 		if !reads && (len(r.Header["Origin"]) > 0 || crossOrigin.Check(r) != nil) {
 			http.Error(w, "forbidden: pages in a browser may not do this", http.StatusForbidden)

@@ -65,8 +65,9 @@ const (
 // Admin is the address for operators.
 type Admin struct {
 	Listen string `yaml:"listen" default:"127.0.0.1:9090" format:"address" doc:"address of /healthz, /readyz and /metrics"`
-	Token  Secret `yaml:"token" doc:"bearer token for reload and profiles; without one they serve only programs on this machine, and no proxies"`
+	Token  Secret `yaml:"token" doc:"bearer token for the console, reload and profiles; without one they serve only programs on this machine, and no proxies"`
 	Pprof  bool   `yaml:"pprof" default:"false" doc:"serve Go profiles under /debug/pprof"`
+	UI     bool   `yaml:"ui" default:"true" doc:"serve the console at /ui: pages that show how the gateway is"`
 }
 
 // Namespace says how public names are built.

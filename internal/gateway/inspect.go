@@ -60,6 +60,15 @@ func (i inspected) Profiles() (all []inspect.Profile) {
 	return all
 }
 
+// Current implements inspect.Gateway.
+func (i inspected) Current(id string) *catalog.Table {
+	routes := i.g.router.Routes()
+	if id == "" {
+		return routes.Table
+	}
+	return routes.Profiles[id]
+}
+
 // TableUnder implements inspect.Gateway.
 func (i inspected) TableUnder(p *policy.Policy, in *profile.Profile) *catalog.Table {
 	gen := i.g.generation.Load()
@@ -87,7 +96,7 @@ func (g *Gateway) Upstreams() []inspect.Upstream {
 // status translates a snapshot. The advice of the connector replaces the reason.
 func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
 	u := inspect.Upstream{
-		Name: e.name, State: s.State, Revision: s.Revision, Server: s.Info, Required: e.required, Reason: s.Reason,
+		Name: e.name, State: s.State, Revision: s.Revision, Transport: string(e.conn.sessions.Transport()), Server: s.Info, Required: e.required, Reason: s.Reason,
 		Took: time.Duration(e.conn.attemptTook.Load()), Since: s.Since, LastError: e.conn.lastTrouble.Load(), LastFailed: e.conn.lastFailed.Load(),
 		Items: [call.Kinds]int{
 			call.Tool: len(s.Catalog.Tools), call.Resource: len(s.Catalog.Resources),

@@ -45,10 +45,15 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 		behind.TLSConfig = g.certs.config()
 	}
 	mcp := http1server.New(behind)
-	adm := &http.Server{Handler: admin.New(admin.Options{
+	forOperators := admin.Options{
 		Ready: g.notReady, Down: g.down, Failing: g.failing, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
 		Reload: g.handleReload, Status: g.handleStatus, Guard: g.adminGuard.Load,
-	}), ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: g.errorLog()}
+	}
+	ui := g.newConsole()
+	if ui != nil {
+		forOperators.UI = ui
+	}
+	adm := &http.Server{Handler: admin.New(forOperators), ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: g.errorLog()}
 
 	group, failed := errgroup.WithContext(life)
 	group.Go(func() error {
@@ -58,7 +63,15 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 		return ignoreClosed(mcp.ServeTLS(g.mcp))
 	})
 	group.Go(func() error { return ignoreClosed(adm.Serve(g.admin)) })
+	serving, stop := context.WithCancel(failed)
+	if ui != nil {
+		group.Go(func() error {
+			ui.Run(serving)
+			return nil
+		})
+	}
 	group.Go(func() error {
+		defer stop()
 		select {
 		case <-ctx.Done():
 			g.drain(mcp, active)

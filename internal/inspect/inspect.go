@@ -31,6 +31,9 @@ type Gateway interface {
 	// TableUnder returns the table of what the upstreams offer now, as it would be under
 	// a policy in a profile, nil for everything.
 	TableUnder(*policy.Policy, *profile.Profile) *catalog.Table
+	// Current returns the table that is in force in a profile, "" for the default one, nil if
+	// there is no such profile. It costs nothing.
+	Current(id string) *catalog.Table
 	// Handle makes a call as if a client had sent it. The error is a *wire.Error or that
 	// of ctx.
 	Handle(ctx context.Context, c *call.Call) (call.Result, error)
@@ -40,15 +43,17 @@ type Gateway interface {
 type Upstream struct {
 	Name     string
 	State    connector.State
-	Revision wire.Revision   // "" before the first handshake
-	Server   wire.Raw        // serverInfo, nil if the server sent none
-	Items    [call.Kinds]int // how many items of each kind the upstream lists
-	Reason   string          // why it is degraded, down or slow to start, and what to do about it
-	Took     time.Duration   // the duration of the first attempt to connect, 0 while it goes on
-	Required bool
-	URLs     []URL           // if the upstream has several
-	Unset    []UnsetVariable // why it is down
-	Since    time.Time       // when it came into the state
+	Revision wire.Revision // "" before the first handshake
+	// Transport is that of the connection, or the configured one before the first.
+	Transport string
+	Server    wire.Raw        // serverInfo, nil if the server sent none
+	Items     [call.Kinds]int // how many items of each kind the upstream lists
+	Reason    string          // why it is degraded, down or slow to start, and what to do about it
+	Took      time.Duration   // the duration of the first attempt to connect, 0 while it goes on
+	Required  bool
+	URLs      []URL           // if the upstream has several
+	Unset     []UnsetVariable // why it is down
+	Since     time.Time       // when it came into the state
 	// LastError is the last reason for which it was not ready, nil if there was none.
 	LastError *Trouble
 	// LastFailed is the last call that failed, nil if none has.

@@ -28,6 +28,7 @@ type fakeGateway struct {
 
 func (g *fakeGateway) Upstreams() []Upstream         { return g.upstreams }
 func (g *fakeGateway) ListedTools(string) []wire.Raw { return g.tools }
+func (g *fakeGateway) Current(string) *catalog.Table { return nil }
 func (g *fakeGateway) Policy() *policy.Policy {
 	if g.policy != nil {
 		return g.policy

@@ -39,17 +39,23 @@ type Status struct {
 
 // UpstreamStatus is how one upstream is.
 type UpstreamStatus struct {
-	Name     string          `json:"name"`
-	State    string          `json:"state"` // connecting, ready, degraded, down or idle
-	Since    time.Time       `json:"since"` // of the state
-	Required bool            `json:"required,omitempty"`
-	Revision string          `json:"revision,omitempty"`
-	Server   json.RawMessage `json:"server,omitempty"`
-	Items    map[string]int  `json:"items"` // by kind in the plural
-	Calls    int             `json:"calls"`
-	Failed   int             `json:"failed"`                // calls with an error, or that it could not get
-	P95      *float64        `json:"p95_seconds,omitempty"` // of all calls; absent without calls
-	Reason   string          `json:"reason,omitempty"`      // why it is not ready, and what to do
+	Name     string    `json:"name"`
+	State    string    `json:"state"` // connecting, ready, degraded, down or idle
+	Since    time.Time `json:"since"` // of the state
+	Required bool      `json:"required,omitempty"`
+	Era      string    `json:"era,omitempty"` // legacy or modern; absent before the first handshake
+	Revision string    `json:"revision,omitempty"`
+	// Transport is that of the connection, or the configured one before the first.
+	Transport string          `json:"transport,omitempty"`
+	Server    json.RawMessage `json:"server,omitempty"`
+	Items     map[string]int  `json:"items"` // by kind in the plural
+	Calls     int             `json:"calls"`
+	Failed    int             `json:"failed"`                // calls with an error, or that it could not get
+	P95       *float64        `json:"p95_seconds,omitempty"` // of all calls; absent without calls
+	Restarts  int             `json:"restarts,omitempty"`    // conversations that were opened after the first
+	Reason    string          `json:"reason,omitempty"`      // why it is not ready, and what to do
+	// GrantMissing says that the gateway has no grant of its own for it.
+	GrantMissing bool `json:"grant_missing,omitempty"`
 	// LastError is the last reason for which it was not ready.
 	LastError   string      `json:"last_error,omitempty"`
 	LastErrorAt *time.Time  `json:"last_error_at,omitempty"`
@@ -128,7 +134,9 @@ func (i *Inspector) Status(p Process) (*Status, error) {
 	}
 	s.Sessions, s.Streams, s.Calls = int(all.sessions), int(all.streams), int(all.calls)
 	for _, u := range i.Upstreams() {
-		s.Upstreams = append(s.Upstreams, u.status(all.upstreams[u.Name]))
+		up := u.status(all.upstreams[u.Name])
+		up.Restarts, up.GrantMissing = int(all.restarts[u.Name]), all.grantMissing[u.Name]
+		s.Upstreams = append(s.Upstreams, up)
 	}
 	s.Profiles = i.profiles(p.URL)
 	return s, nil
@@ -158,7 +166,10 @@ func (i *Inspector) profiles(url string) (out []ProfileStatus) {
 func (u Upstream) status(t *traffic) UpstreamStatus {
 	s := UpstreamStatus{
 		Name: u.Name, State: u.State.String(), Since: u.Since, Required: u.Required, Revision: string(u.Revision),
-		Server: json.RawMessage(u.Server), Items: make(map[string]int), Reason: u.Reason,
+		Server: json.RawMessage(u.Server), Items: make(map[string]int), Reason: u.Reason, Transport: u.Transport,
+	}
+	if u.Revision != "" {
+		s.Era = u.Revision.Era().String()
 	}
 	for kind, n := range u.Items {
 		s.Items[call.Kind(kind).Plural()] = n
@@ -180,6 +191,8 @@ func (u Upstream) status(t *traffic) UpstreamStatus {
 type measured struct {
 	sessions, streams, calls float64
 	upstreams                map[string]*traffic
+	restarts                 map[string]float64 // by upstream
+	grantMissing             map[string]bool
 }
 
 // traffic is what the metrics say about one upstream.
@@ -195,7 +208,7 @@ func gather(g prometheus.Gatherer) (*measured, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &measured{upstreams: make(map[string]*traffic)}
+	m := &measured{upstreams: make(map[string]*traffic), restarts: make(map[string]float64), grantMissing: make(map[string]bool)}
 	for _, f := range families {
 		for _, metric := range f.GetMetric() {
 			label := make(map[string]string)
@@ -207,6 +220,10 @@ func gather(g prometheus.Gatherer) (*measured, error) {
 				m.sessions += metric.GetGauge().GetValue()
 			case "mcp_gateway_streams":
 				m.streams += metric.GetGauge().GetValue()
+			case "mcp_gateway_upstream_restarts_total":
+				m.restarts[label["upstream"]] = metric.GetCounter().GetValue()
+			case "mcp_gateway_upstream_grant_missing":
+				m.grantMissing[label["upstream"]] = metric.GetGauge().GetValue() > 0
 			case "mcp_gateway_requests_total":
 				if t := m.of(label); t != nil {
 					n := metric.GetCounter().GetValue()

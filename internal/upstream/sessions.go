@@ -96,6 +96,24 @@ func NewSessions(o Options) *Sessions {
 // Snapshot returns what is known of the upstream now.
 func (s *Sessions) Snapshot() connector.Snapshot { return s.catalogSession.Snapshot() }
 
+// Transport returns the transport of the connection that gathers the lists, or the configured one while there
+// is none.
+func (s *Sessions) Transport() transport.Kind {
+	now, way := s.Snapshot(), s.catalogSession.SessionKind()
+	switch {
+	case s.o.Stdio != nil:
+		return transport.Stdio
+	case s.o.Pipe != nil:
+		return transport.InProcess
+	case s.o.Transport != transport.Auto && s.o.Transport != "" || !now.Up():
+		return s.o.Transport
+	case way == protocol.SessionStream:
+		return transport.SSE
+	default:
+		return transport.Streamable
+	}
+}
+
 // Run keeps the sessions open until ctx ends. It returns when every goroutine, process
 // and connection has ended: nil after ctx ended, or at once an error about the options.
 // Call it once.

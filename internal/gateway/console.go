@@ -1,0 +1,16 @@
+package gateway
+
+import (
+	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/webui"
+)
+
+// newConsole returns the console for the admin address, nil if the configuration turns it off.
+func (g *Gateway) newConsole() *webui.Console {
+	if !g.cfg.Admin.UI {
+		return nil
+	}
+	return webui.New(webui.Options{
+		Inspector: g.inspector, Status: g.Status, History: inspect.NewHistory(g.registry), Token: g.cfg.Admin.Token.Reveal(),
+	})
+}
