@@ -69,13 +69,9 @@ func (o *outcome) summarize(w workload) {
 		o.Paths = append(o.Paths, pathOutcome{p.Name, figures})
 	}
 	for _, r := range w.Ratios {
-		values := column(o.samples[r.Of], r.Metric)
-		if r.To != "" {
-			base := column(o.samples[r.To], r.Metric)
-			values = values[:min(len(values), len(base))]
-			for i := range values {
-				values[i] /= base[i]
-			}
+		values := o.quotients(r.Metric, r.Of, r.To)
+		if r.ByOf != "" {
+			values = divide(values, o.quotients(r.Metric, r.ByOf, r.ByTo))
 		}
 		if len(values) == 0 {
 			continue // a path was left out
@@ -85,6 +81,25 @@ func (o *outcome) summarize(w workload) {
 			Name: r.Name(), Metric: r.Metric, Of: r.Of, To: r.To, Want: r.want(), Requirement: r.Requirement, Met: r.met(s.Median), spread: s,
 		})
 	}
+}
+
+// quotients returns the figures of a path by those of another one in the same turn, or the
+// figures themselves without another one.
+func (o *outcome) quotients(m metric, of, to string) []float64 {
+	values := column(o.samples[of], m)
+	if to == "" {
+		return values
+	}
+	return divide(values, column(o.samples[to], m))
+}
+
+// divide divides the values by those of the same turn, as far as there are both.
+func divide(values, by []float64) []float64 {
+	values = values[:min(len(values), len(by))]
+	for i := range values {
+		values[i] /= by[i]
+	}
+	return values
 }
 
 // column returns one figure of all samples.

@@ -57,15 +57,16 @@ func rated(w workload, rates map[string][]float64) *outcome {
 func TestReport(t *testing.T) {
 	w := workload{
 		Name: "test", About: "A test.",
-		Paths: []path{{Name: viaReverse}, {Name: viaNginx}, {Name: viaGateway}},
+		Paths: []path{{Name: viaReverse}, {Name: viaNginx}, {Name: viaGateway}, {Name: pathFull}},
 		Ratios: []ratio{
 			{Metric: perSecond, Of: viaGateway, To: viaReverse, AtLeast: 1.5, Requirement: 1},
 			{Metric: perSecond, Of: viaGateway, To: viaNginx, AtLeast: 1, Requirement: 1},
 			{Metric: p99, Of: viaGateway, AtMost: 2000, Requirement: 2},
 			{Metric: p99, Of: viaGateway, To: viaReverse},
+			{Metric: perSecond, Of: viaGateway, To: viaReverse, ByOf: pathFull, ByTo: viaReverse},
 		},
 	}
-	o := rated(w, map[string][]float64{viaReverse: {100, 10, 200}, viaGateway: {150, 15, 310}})
+	o := rated(w, map[string][]float64{viaReverse: {100, 10, 200}, viaGateway: {150, 15, 310}, pathFull: {50, 5, 100}})
 	var b strings.Builder
 	if err := o.print(&b); err != nil {
 		t.Fatal(err)
@@ -75,9 +76,11 @@ test: A test.
       path   per second   p99 in µs
    reverse          100        3000
    gateway          150        3000
-  gateway / reverse        1.50      1.50 to 1.55         ≥ 1.5    met (1)
-  gateway, p99             3000.00   3000.00 to 3000.00   ≤ 2000   NOT MET (2)
-  gateway / reverse, p99   1.00      1.00 to 1.00                  
+      full         50.0        3000
+  gateway / reverse                        1.50      1.50 to 1.55         ≥ 1.5    met (1)
+  gateway, p99                             3000.00   3000.00 to 3000.00   ≤ 2000   NOT MET (2)
+  gateway / reverse, p99                   1.00      1.00 to 1.00                  
+  (gateway / reverse) / (full / reverse)   3.00      3.00 to 3.10                  
 `
 	if got := b.String(); got != want {
 		t.Errorf("got%s\nwant%s", got, want)
@@ -101,7 +104,7 @@ func TestTable(t *testing.T) {
 			paths[p.Name] = true
 		}
 		for _, r := range w.Ratios {
-			if !paths[r.Of] || r.To != "" && !paths[r.To] {
+			if !paths[r.Of] || r.To != "" && !paths[r.To] || r.ByOf != "" && (!paths[r.ByOf] || !paths[r.ByTo]) {
 				t.Errorf("%s: the ratio %s has an unknown path", w.Name, r.Name())
 			}
 			if bounded := r.AtLeast != 0 || r.AtMost != 0; bounded != (r.Requirement != 0) {

@@ -107,21 +107,26 @@ func sizeWorkload(size int, sse bool) workload {
 
 func eraWorkload() workload {
 	const legacy, modern, up, down = "legacy", "modern", "legacy to modern", "modern to legacy"
+	const directLegacy, directModern = "direct legacy", "direct modern"
+	direct := func(era string) calls { return calls{Via: viaDirect, Era: era, Size: 1 << 10} }
 	via := func(client, upstream string) calls {
 		return calls{Via: viaGateway, Era: client, UpstreamEra: upstream, Size: 1 << 10}
 	}
 	return workload{
 		Name:  "eras",
-		About: "16 clients of one era call a tool with 1 KiB of text at an upstream of the same era, or of the other one.",
+		About: "16 clients of one era call a tool with 1 KiB of text at an upstream of the same era, or of the other one. On the paths \"direct\" there is no gateway: what a modern call costs more there is work of the clients and the upstream.",
 		Paths: []path{
 			via(eraLegacy, eraLegacy).path(legacy), via(eraModern, eraModern).path(modern),
 			via(eraLegacy, eraModern).path(up), via(eraModern, eraLegacy).path(down),
+			direct(eraLegacy).path(directLegacy), direct(eraModern).path(directModern),
 		},
 		Ratios: slices.Concat([]ratio{
 			{Metric: perSecond, Of: modern, To: legacy, AtLeast: 0.95, Requirement: 1},
 			{Metric: perSecond, Of: up, To: legacy, AtLeast: 0.9, Requirement: 1},
 			{Metric: perSecond, Of: down, To: modern, AtLeast: 0.9, Requirement: 1},
-		}, against(cpu, modern, legacy)),
+		}, against(perSecond, directModern, directLegacy), []ratio{
+			{Metric: perSecond, Of: modern, To: legacy, ByOf: directModern, ByTo: directLegacy},
+		}, against(cpu, modern, legacy), against(cpu, directModern, directLegacy)),
 	}
 }
 

@@ -54,10 +54,12 @@ type path struct {
 // ratio compares a figure of two paths within each turn. Without To it is the
 // figure itself, in the unit of its metric.
 type ratio struct {
-	Metric  metric
-	Of, To  string // paths
-	AtLeast float64
-	AtMost  float64
+	Metric metric
+	Of, To string // paths
+	// ByOf and ByTo are two other paths, whose ratio divides this one. They are "" for most.
+	ByOf, ByTo string
+	AtLeast    float64
+	AtMost     float64
 	// Requirement is the number of the line of the requirements that demands
 	// AtLeast or AtMost. It is 0 if the ratio is for information only.
 	Requirement int
@@ -68,6 +70,9 @@ func (r ratio) Name() string {
 	name := r.Of
 	if r.To != "" {
 		name += " / " + r.To
+	}
+	if r.ByOf != "" {
+		name = fmt.Sprintf("(%s) / (%s / %s)", name, r.ByOf, r.ByTo)
 	}
 	if r.Metric != perSecond {
 		name += ", " + r.Metric.label()
