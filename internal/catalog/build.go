@@ -332,7 +332,7 @@ func (b *builder) finish() {
 			if d.Kind == call.Resource && b.opts.Enrich {
 				d.raw = enrich.ListItem(d.raw)
 			}
-			d.Raw = d.part.naming.Item(d.Kind, d.raw, d.Public, d.marked)
+			d.setRaw(d.part.naming.Item(d.Kind, d.raw, d.Public, d.marked))
 			b.entries[kind][i] = d.Entry
 			if d.Kind == call.Template && (d.web() || d.part.naming.Prefix() == "") {
 				b.addPattern(d.Entry, d.naming)

@@ -19,6 +19,8 @@ type Entry struct {
 	// Input and Output are the schemas of a tool for arguments and results, nil if there are
 	// none or they cannot be checked. Output is nil, too, if results are not checked.
 	Input, Output *toolschema.Schema
+	// HeaderParams are the parameters of a tool that requests mirror into headers, as Raw says.
+	HeaderParams []wire.HeaderParam
 
 	part      *Part
 	index     int    // among the table's entries of the kind
@@ -34,6 +36,15 @@ type Entry struct {
 	// provisional says that the item will get its preferred name unless an earlier upstream lists
 	// it, which is not known yet. Policy must allow both names.
 	provisional bool
+}
+
+// setRaw sets the item as clients see it.
+func (e *Entry) setRaw(raw wire.Raw) {
+	e.Raw, e.HeaderParams = raw, nil
+	if e.Kind == call.Tool && wire.MayHaveHeaderParams(raw) {
+		// An invalid schema is an error of the upstream, for which no client is refused.
+		e.HeaderParams, _ = wire.HeaderParams(wire.ValueOf(raw).Get("inputSchema").Raw())
+	}
 }
 
 // Issue is what is reported about an item.

@@ -29,9 +29,10 @@ func (t *Table) addOwn(items []profile.OwnItem) {
 	for _, it := range items {
 		checked := checker.Check(it.Kind, it.Definition)
 		e := &Entry{
-			Kind: it.Kind, Native: checked.Native, Public: checked.Native, Raw: it.Definition, Input: checked.Input,
+			Kind: it.Kind, Native: checked.Native, Public: checked.Native, Input: checked.Input,
 			part: t.own, index: len(t.entries[it.Kind]), meta: it.Meta, wholeView: it.WholeView,
 		}
+		e.setRaw(it.Definition)
 		t.own.source.Items[it.Kind] = append(t.own.source.Items[it.Kind], it.Definition)
 		t.entries[it.Kind] = append(t.entries[it.Kind], e)
 		t.public[it.Kind][e.Public] = e

@@ -169,10 +169,11 @@ func (t *Table) show(e *Entry, name string, mark bool) bool {
 		}
 		before.next, e.repeated = e, true
 	}
+	raw := e.Raw
 	if e.Public = name; name != e.ordinary.Public {
-		e.Raw = namespace.Rename(e.Raw, name, e.Native, mark)
+		raw = namespace.Rename(raw, name, e.Native, mark)
 	}
-	e.Raw = p.Trim(e.Raw)
+	e.setRaw(p.Trim(raw))
 	return true
 }
 

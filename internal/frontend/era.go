@@ -171,9 +171,9 @@ func (s *Server) checkHeaders(r *http.Request, x *exchange) *wire.Error {
 	if c.Method != wire.MethodToolsCall {
 		return nil
 	}
-	mirrored, err := wire.HeaderParams(s.options.ToolSchema(c.Principal, c.Client, name))
-	if err != nil || mirrored == nil {
-		return nil // an invalid schema is an error of the upstream, not of the client
+	mirrored := s.options.HeaderParams(c.Principal, c.Client, name)
+	if mirrored == nil {
+		return nil
 	}
 	values := func(name string) []string { return r.Header[name] }
 	if err := wire.CheckHeaderParams(mirrored, params.Get("arguments").Raw(), values); err != nil {

@@ -72,9 +72,9 @@ type Options struct {
 	// ScopeChallenge returns the WWW-Authenticate for a call that lacks scopes; nil
 	// means a challenge that only names the scopes.
 	ScopeChallenge func(r *http.Request, scopes []string) string
-	// ToolSchema returns the inputSchema of the tool that the principal knows under a
-	// public name, or nil if there is no such tool. It may be nil.
-	ToolSchema func(p *call.Principal, c *call.Client, publicName string) wire.Raw
+	// HeaderParams returns the parameters that calls mirror into headers, of the tool that the
+	// principal knows under a public name, or nil if there is no such tool. It may be nil.
+	HeaderParams func(p *call.Principal, c *call.Client, publicName string) []wire.HeaderParam
 	// Subscriptions deliver updates of resources; nil means that there are none.
 	Subscriptions Subscriptions
 	// Tasks deliver changes of tasks; nil means that there are none.
@@ -169,8 +169,8 @@ func (o *Options) setDefaults() {
 			return `Bearer error="insufficient_scope", scope="` + strings.Join(scopes, " ") + `"`
 		}
 	}
-	if o.ToolSchema == nil {
-		o.ToolSchema = func(*call.Principal, *call.Client, string) wire.Raw { return nil }
+	if o.HeaderParams == nil {
+		o.HeaderParams = func(*call.Principal, *call.Client, string) []wire.HeaderParam { return nil }
 	}
 	if o.Parking.Permit == nil {
 		o.Parking.Permit = func(*call.Call) *wire.Error { return nil }

@@ -140,7 +140,7 @@ func TestLogHoldsNoBody(t *testing.T) {
 func TestPanicOutsideHandler(t *testing.T) {
 	core, logs := observer.New(zap.ErrorLevel)
 	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Logger: zap.New(core),
-		ToolSchema: func(*call.Principal, *call.Client, string) wire.Raw { panic("broken") }})
+		HeaderParams: func(*call.Principal, *call.Client, string) []wire.HeaderParam { panic("broken") }})
 	r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"flood"%s}}`, wire.EraModern)
 	w := do(s, r)
 	want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"internal error"}}`

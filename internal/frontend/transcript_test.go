@@ -92,9 +92,9 @@ func newPlay(t *testing.T, archive *txtar.Archive) *play {
 		Events: Events{LogLevel: func(l wire.Level) {
 			p.handler.record("log level %q", l)
 		}},
-		ToolSchema: func(_ *call.Principal, _ *call.Client, name string) wire.Raw {
+		HeaderParams: func(_ *call.Principal, _ *call.Client, name string) []wire.HeaderParam {
 			if name == "echo" {
-				return wire.Raw(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`)
+				return []wire.HeaderParam{{Header: "Mcp-Param-Region", Path: []string{"region"}}}
 			}
 			return nil
 		},

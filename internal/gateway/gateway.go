@@ -282,7 +282,7 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 		LoopbackListener: origin.IsLoopbackHost(g.cfg.Listen),
 		Logger:           g.log,
 		Metrics:          m,
-		ToolSchema:       g.toolSchema,
+		HeaderParams:     g.headerParams,
 		Authenticate:     g.authenticate,
 		Subscriptions:    g.subscriptions,
 		Tasks:            g.router,
@@ -375,9 +375,9 @@ func (g *Gateway) Close() {
 	g.results.Close()
 }
 
-// toolSchema returns the input schema of a tool as a client sees it.
-func (g *Gateway) toolSchema(p *call.Principal, client *call.Client, public string) wire.Raw {
-	return g.router.Schema(p, client, public)
+// headerParams returns the parameters that calls of a tool mirror into headers.
+func (g *Gateway) headerParams(p *call.Principal, client *call.Client, public string) []wire.HeaderParam {
+	return g.router.HeaderParams(p, client, public)
 }
 
 // setLogLevel tells the upstreams how verbose their log messages have to be.

@@ -100,10 +100,10 @@ func respond(r *Router, who *call.Principal, rev wire.Revision, method, params s
 }
 
 // beside returns the front end's other inputs for a request: whether a parked call may
-// continue, and the schema for the check of headers.
+// continue, and the parameters that are checked against headers.
 func beside(r *Router, who *call.Principal, rev wire.Revision, method, params string) string {
 	c := &call.Call{ID: "r", Method: method, Params: wire.Raw(params), Principal: who, Client: &call.Client{Key: "c", Revision: rev}}
-	out := string(r.Schema(who, c.Client, wire.ValueOf(c.Params).Get("name").Str()))
+	out := fmt.Sprint(r.HeaderParams(who, c.Client, wire.ValueOf(c.Params).Get("name").Str()))
 	if wire.MethodOf(method).Rounds {
 		if fault := r.Permit(c); fault != nil {
 			out += string(fault.Append(nil))

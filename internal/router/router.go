@@ -408,12 +408,12 @@ func (r *Router) hasStarted() bool {
 // clip bounds a client's text before an answer repeats it.
 func clip(s string) string { return plaintext.Clip(s, 128) }
 
-// Schema returns the input schema of a tool as the client sees it, nil for a tool that is not
-// in their view. The front end checks headers against it.
-func (r *Router) Schema(who *call.Principal, client *call.Client, public string) wire.Raw {
+// HeaderParams returns the parameters that calls of a tool mirror into headers, as the client sees
+// the tool, nil for a tool that is not in their view. The front end checks headers against them.
+func (r *Router) HeaderParams(who *call.Principal, client *call.Client, public string) []wire.HeaderParam {
 	t, ok := r.Routes().view(who, client).Resolve(call.Tool, public)
 	if !ok || t.Entry == nil {
 		return nil
 	}
-	return wire.ValueOf(t.Entry.Raw).Get("inputSchema").Raw()
+	return t.Entry.HeaderParams
 }

@@ -562,14 +562,16 @@ func TestLogOfACall(t *testing.T) {
 	}
 }
 
-func TestSchema(t *testing.T) {
-	h := newTestRouter(t, answers(`{}`), filesSource(t))
-	if got := string(h.Schema(call.Anonymous, nil, "files__read")); got != `{"type":"object"}` {
-		t.Errorf("schema is %s", got)
+func TestHeaderParams(t *testing.T) {
+	src := filesSource(t)
+	for i, name := range []string{"copy", "remove"} { // policy denies one of them
+		tool := `{"name":"` + name + `","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}`
+		src.Items[call.Tool] = append(src.Items[call.Tool][:1+i], wire.Raw(tool))
 	}
-	for _, name := range []string{"files__remove", "read", ""} {
-		if got := h.Schema(call.Anonymous, nil, name); got != nil {
-			t.Errorf("schema of %q is %s, want none", name, got)
+	h := newTestRouter(t, answers(`{}`), src)
+	for name, want := range map[string]string{"files__read": "[]", "files__copy": "[{Mcp-Param-Region [region]}]", "files__remove": "[]", "copy": "[]", "": "[]"} {
+		if got := fmt.Sprint(h.HeaderParams(call.Anonymous, nil, name)); got != want {
+			t.Errorf("%q mirrors %s, want %s", name, got, want)
 		}
 	}
 }

@@ -124,7 +124,10 @@ func BenchmarkCall(b *testing.B) {
 func BenchmarkModernParams(b *testing.B) {
 	s := protocol.NewIdentity(Options{Info: protocol.Info{Name: "gw", Version: "1"}}.withDefaults().conversation())
 	var back call.BackChannel = protocol.NoClient{}
-	f := &protocol.PendingCall{ID: wire.IDOf("17"), Call: upstreamtest.ToolCall("echo", "a", back)}
+	f, err := protocol.NewPendingCalls().Begin(upstreamtest.ToolCall("echo", "a", back))
+	if err != nil {
+		b.Fatal(err)
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		s.Params(wire.Rev20260728, f)

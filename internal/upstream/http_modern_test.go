@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -66,6 +67,33 @@ func TestModernRequest(t *testing.T) {
 				`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/logLevel":"info"`
 			upstreamtest.Equal(t, "params", string(got.params), strings.Replace(tc.sent, "META", meta, 1))
 		})
+	}
+}
+
+// The headers of a tool are kept, those of many tools and of long names are not; each call has
+// its own.
+func TestHeadersOfManyTools(t *testing.T) {
+	s := &script{modern: true, caps: `{}`}
+	h := serve(t, s)
+	c, err := tryConverse(t, h.URL, &schemas{now: []wire.HeaderParam{{Header: "Mcp-Param-Region", Path: []string{"region"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"", strings.Repeat("x", 300)}
+	for i := range 200 {
+		names = append(names, "tool"+strconv.Itoa(i))
+	}
+	n := 0
+	for round := range 2 {
+		for _, name := range names {
+			region := name + strconv.Itoa(round)
+			upstreamtest.Equal(t, "outcome", c.do(t, modernCall(wire.MethodToolsCall, `{"name":"`+name+`","arguments":{"region":"`+region+`"}}`)), doneResult)
+			got := s.got(wire.MethodToolsCall)[n]
+			n++
+			upstreamtest.Equal(t, wire.HeaderMethod, strings.Join(got.header[wire.HeaderMethod], ","), wire.MethodToolsCall)
+			upstreamtest.Equal(t, wire.HeaderName, strings.Join(got.header[wire.HeaderName], ","), name)
+			upstreamtest.Equal(t, "Mcp-Param-Region", strings.Join(got.header["Mcp-Param-Region"], ","), region)
+		}
 	}
 }
 

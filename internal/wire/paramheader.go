@@ -19,13 +19,19 @@ type HeaderParam struct {
 
 const headerAnnotation = "x-mcp-header"
 
+// MayHaveHeaderParams reports whether the text of a tool, or of its inputSchema, may have
+// annotations of [HeaderParams]. Almost none has: it costs less to look for the word. An escaped
+// key is found too.
+func MayHaveHeaderParams(text Raw) bool {
+	return bytes.Contains(text, []byte(headerAnnotation)) || bytes.IndexByte(text, '\\') >= 0
+}
+
 // HeaderParams returns the parameters of a tool that are mirrored into headers, in the order
 // of the schema, nil for nearly every tool. inputSchema must be valid JSON or nil. The error
 // says which annotation violates which constraint. A tool with such an error must not be
 // offered over streamable HTTP.
 func HeaderParams(inputSchema Raw) ([]HeaderParam, error) {
-	// Almost no schema has an annotation. An escaped key is still found below.
-	if !bytes.Contains(inputSchema, []byte(headerAnnotation)) && bytes.IndexByte(inputSchema, '\\') < 0 {
+	if !MayHaveHeaderParams(inputSchema) {
 		return nil, nil
 	}
 	var s headerScan

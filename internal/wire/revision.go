@@ -59,9 +59,13 @@ func (e Era) String() string {
 }
 
 // Era returns the era that r belongs to, EraUnknown if the gateway does not speak it.
+//
+// It asks for the revisions of new peers first: a call asks a dozen times.
 func (r Revision) Era() Era {
 	switch {
-	case slices.Contains(legacyRevisions, r):
+	case r == LatestModern:
+		return EraModern
+	case r == LatestLegacy, slices.Contains(legacyRevisions, r):
 		return EraLegacy
 	case slices.Contains(modernRevisions, r):
 		return EraModern

@@ -29,11 +29,23 @@ func CallCapabilities(c *call.Client) wire.Raw {
 	if wire.ValueOf(c.Capabilities).Kind() != '{' {
 		return wire.Raw(`{}`)
 	}
+	var sampling, extensions wire.Value
+	for m := range wire.ValueOf(c.Capabilities).Members() {
+		switch {
+		case m.Is("sampling"):
+			sampling = m.Value
+		case m.Is("extensions"):
+			extensions = m.Value
+		}
+	}
+	if !sampling.Exists() && !extensions.Exists() {
+		return c.Capabilities
+	}
 	e := wire.NewEdit(c.Capabilities)
-	if sampling := e.Root().Get("sampling"); sampling.Get("context").Exists() {
+	if sampling.Get("context").Exists() {
 		e.Remove(sampling, "context")
 	}
-	if extensions := e.Root().Get("extensions"); len(UnrelayedExtensions(extensions)) > 0 {
+	if len(UnrelayedExtensions(extensions)) > 0 {
 		kept := wire.Raw(`{}`)
 		for m := range extensions.Members() {
 			if name := m.Key.Str(); wire.RelaysExtension(name) {

@@ -26,27 +26,28 @@ func NewIdentity(c *Config) Identity {
 // token in the place of the client's, and for modern revisions with the metadata of every
 // request (2026-07-28, basic, "_meta"). The result is nil if there are no params.
 func (s *Identity) Params(rev wire.Revision, f *PendingCall) wire.Raw {
-	c := f.Call
-	modern := rev.Era() == wire.EraModern
-	if c.Params == nil && !modern {
-		return nil
+	c, meta := f.Call, f.meta
+	token := meta.Get(wire.MetaProgressToken)
+	if rev.Era() != wire.EraModern {
+		if !token.Exists() {
+			return c.Params
+		}
+		e := wire.NewEdit(c.Params)
+		e.Replace(token, wire.Raw(f.ID.String()))
+		return e.Bytes()
 	}
 	doc := c.Params
 	if doc == nil {
 		doc = wire.Raw(`{}`)
 	}
-	e := wire.NewEdit(doc)
-	meta := e.Root().Get("_meta")
-	if token := meta.Get(wire.MetaProgressToken); token.Exists() {
-		e.Replace(token, wire.Raw(f.ID.String()))
-	}
-	if !modern {
-		return e.Bytes()
-	}
 	if !meta.Exists() {
 		return s.withMeta(doc, rev, c)
 	}
-	own := s.appendMeta(nil, rev, c)
+	e := wire.NewEdit(doc)
+	if token.Exists() {
+		e.Replace(token, wire.Raw(f.ID.String()))
+	}
+	own := s.metaOf(c).append(nil, rev, c.LogLevel)
 	if meta.Kind() != '{' {
 		e.Set(e.Root(), "_meta", own)
 		return e.Bytes()
@@ -64,33 +65,48 @@ func (s *Identity) withMeta(params wire.Raw, rev wire.Revision, c *call.Call) wi
 	if root.Kind() != '{' {
 		return params
 	}
-	text := root.Raw()
-	out := append(make([]byte, 0, len(text)+512), text[:len(text)-1]...)
+	text, meta := root.Raw(), s.metaOf(c)
+	out := append(make([]byte, 0, len(text)+len(meta.info)+len(meta.capabilities)+maxMetaNames), text[:len(text)-1]...)
 	for range root.Members() {
 		out = append(out, ',')
 		break
 	}
-	return append(s.appendMeta(append(out, `"_meta":`...), rev, c), '}')
+	return append(meta.append(append(out, `"_meta":`...), rev, c.LogLevel), '}')
 }
 
-// appendMeta appends the metadata of a modern request, which is an object.
-func (s *Identity) appendMeta(out []byte, rev wire.Revision, c *call.Call) wire.Raw {
-	info, capabilities := s.info, s.capabilities
-	if c.Client != nil {
-		capabilities = CallCapabilities(c.Client)
-		if c.Client.Info != nil {
-			info = c.Client.Info
-		}
+// maxMetaNames bounds what the metadata of a request adds to its params, beside the two values of
+// clientMeta.
+const maxMetaNames = len(`,"_meta":{"`+wire.MetaProtocolVersion+`":"2026-07-28","`+wire.MetaClientInfo+`":,"`+wire.MetaClientCapabilities+`":,"`+
+	wire.MetaLogLevel+`":"emergency"}`) + 1
+
+// clientMeta is what the metadata of a request says about the client.
+type clientMeta struct{ info, capabilities wire.Raw }
+
+// metaOf returns what the metadata of a call says about its client, which is the gateway for calls
+// of its own.
+func (s *Identity) metaOf(c *call.Call) clientMeta {
+	m := clientMeta{s.info, s.capabilities}
+	if c.Client == nil {
+		return m
 	}
+	m.capabilities = CallCapabilities(c.Client)
+	if c.Client.Info != nil {
+		m.info = c.Client.Info
+	}
+	return m
+}
+
+// append appends the metadata of a modern request, which is an object.
+func (m clientMeta) append(out []byte, rev wire.Revision, level wire.Level) wire.Raw {
 	out = append(out, `{"`+wire.MetaProtocolVersion+`":"`...)
 	out = append(out, rev...)
 	out = append(out, `","`+wire.MetaClientInfo+`":`...)
-	out = append(out, info...)
+	out = append(out, m.info...)
 	out = append(out, `,"`+wire.MetaClientCapabilities+`":`...)
-	out = append(out, capabilities...)
-	if c.LogLevel != wire.LevelNone {
+	out = append(out, m.capabilities...)
+	if level != wire.LevelNone {
 		out = append(out, `,"`+wire.MetaLogLevel+`":"`...)
-		out = append(out, c.LogLevel.String()...)
+		out = append(out, level.String()...)
 		out = append(out, '"')
 	}
 	return append(out, '}')

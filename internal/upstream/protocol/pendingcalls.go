@@ -15,6 +15,7 @@ type PendingCall struct {
 	ID   wire.ID
 	seq  int64
 	Call *call.Call
+	meta wire.Value // the _meta of the params
 	// token is the progress token of the client, nil if there is none. The server gets
 	// the id of the request in its place.
 	token wire.Raw
@@ -57,11 +58,8 @@ func (t *PendingCalls) BeginDelivered(c *call.Call) (*PendingCall, error) {
 }
 
 func (t *PendingCalls) begin(c *call.Call, to chan answer) (*PendingCall, error) {
-	f := &PendingCall{
-		Call:   c,
-		token:  wire.ValueOf(c.Params).Get("_meta", wire.MetaProgressToken).Raw(),
-		Answer: to,
-	}
+	f := &PendingCall{Call: c, meta: wire.ValueOf(c.Params).Get("_meta"), Answer: to}
+	f.token = f.meta.Get(wire.MetaProgressToken).Raw()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closedBy != nil {

@@ -76,6 +76,10 @@ func (h Headers) withCredentials(credentials http.Header) Headers {
 	return h
 }
 
+// Shared returns the same headers for many requests: none of them has to make a map of its own.
+// The principal is not among them.
+func (h Headers) Shared() Headers { return newHeaders(h.all(nil)) }
+
 // all returns the headers in the form of net/http. values, which is empty, is memory
 // for the values of the request's own headers.
 func (h *Headers) all(values []string) http.Header {

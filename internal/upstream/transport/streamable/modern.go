@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync/atomic"
 
@@ -27,11 +28,17 @@ type modernConn struct {
 	stale chan error
 }
 
-// dialect is a revision with the headers that its requests share. It is immutable.
+// dialect is a revision with the headers that its requests share.
 type dialect struct {
 	revision wire.Revision
 	header   httpconn.Headers
+	// calls holds the headers of calls of tools by the name of the tool, of at most maxKnownTools.
+	calls atomic.Pointer[map[string]httpconn.Headers] // the map is never changed
 }
+
+// maxKnownTools bounds the tools whose headers a dialect keeps, and maxKnownName the length of
+// their names. Headers of other calls are made for each call.
+const maxKnownTools, maxKnownName = 128, 256
 
 func newModern(t *httpconn.Conn, tools httpconn.ToolHeaders) *modernConn {
 	m := &modernConn{Conn: t, tools: tools, stale: make(chan error, 1)}
@@ -131,18 +138,19 @@ func (m *modernConn) post(ctx context.Context, d *dialect, f *protocol.PendingCa
 // header returns the headers of a request (2026-07-28,
 // basic/transports/streamable-http, "Request Metadata").
 func (m *modernConn) header(d *dialect, c *call.Call) httpconn.Headers {
-	h := d.header.ForCall(c)
-	h.Add(wire.HeaderMethod, c.Method)
 	member, _ := wire.MethodOf(c.Method).Header()
-	if member == "" {
-		return h
+	name, named := "", false
+	if member != "" {
+		name, named = wire.ValueOf(c.Params).Get(member).Text()
 	}
-	name, ok := wire.ValueOf(c.Params).Get(member).Text()
-	if !ok {
-		return h
+	switch {
+	case !named:
+		return d.of(c.Method).ForCall(c)
+	case c.Method != wire.MethodToolsCall:
+		return d.naming(c.Method, name).ForCall(c)
 	}
-	h.Add(wire.HeaderName, wire.EncodeHeader(name))
-	if c.Method != wire.MethodToolsCall || m.tools == nil {
+	h := d.calling(name).ForCall(c)
+	if m.tools == nil {
 		return h
 	}
 	for _, p := range m.tools.HeaderParams(name) {
@@ -150,6 +158,44 @@ func (m *modernConn) header(d *dialect, c *call.Call) httpconn.Headers {
 			h.Add(p.Header, value)
 		}
 	}
+	return h
+}
+
+// of returns the headers of the requests of a method.
+func (d *dialect) of(method string) httpconn.Headers {
+	h := d.header
+	h.Add(wire.HeaderMethod, method)
+	return h
+}
+
+// naming returns the headers of a request that names an item.
+func (d *dialect) naming(method, item string) httpconn.Headers {
+	h := d.of(method)
+	h.Add(wire.HeaderName, wire.EncodeHeader(item))
+	return h
+}
+
+// calling returns the headers of a call of a tool. It keeps those of the first tools.
+func (d *dialect) calling(tool string) httpconn.Headers {
+	known := d.calls.Load()
+	if known != nil {
+		if h, ok := (*known)[tool]; ok {
+			return h
+		}
+		if len(*known) >= maxKnownTools {
+			return d.naming(wire.MethodToolsCall, tool)
+		}
+	}
+	h := d.naming(wire.MethodToolsCall, tool)
+	if len(tool) > maxKnownName {
+		return h
+	}
+	h = h.Shared()
+	next := map[string]httpconn.Headers{tool: h}
+	if known != nil {
+		maps.Copy(next, *known)
+	}
+	d.calls.CompareAndSwap(known, &next) // if another goroutine was faster, the next call keeps this one
 	return h
 }
 
