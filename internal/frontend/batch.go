@@ -61,7 +61,7 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, principal *call.Pr
 		return
 	}
 	p.sess = sess
-	answers, requests := answerBatch(sess, senderOf(p.w, r, principal), parts, s.options.Limits.JSON, func(from sender, m *wire.Message) *exchange {
+	answers, requests := s.answerBatch(sess, senderOf(p.w, r, principal), parts, s.options.Limits.JSON, func(from sender, m *wire.Message) *exchange {
 		return s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, from, m)
 	})
 	switch {
@@ -76,7 +76,7 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, principal *call.Pr
 
 // answerBatch handles the messages of a batch. It returns the answers to its requests,
 // in their order, and the number of requests. Each message has a request id of its own.
-func answerBatch(sess *session.Session, from sender, parts []wire.Raw, limits wire.Limits, newCall func(sender, *wire.Message) *exchange) (answers [][]byte, requests int) {
+func (s *Server) answerBatch(sess *session.Session, from sender, parts []wire.Raw, limits wire.Limits, newCall func(sender, *wire.Message) *exchange) (answers [][]byte, requests int) {
 	answers = make([][]byte, len(parts))
 	running := make(map[int]*exchange) // by the index of the message
 	for i, part := range parts {
@@ -86,12 +86,12 @@ func answerBatch(sess *session.Session, from sender, parts []wire.Raw, limits wi
 		switch {
 		case err != nil:
 			invalid := err.(*wire.Error)
-			if sess.FailAsk(responseIn(part), invalid) {
+			if s.failAsk(sess, responseIn(part), invalid) {
 				m.ID = wire.ID{} // as in serveBody
 			}
 			answers[i] = errorResponse(m.ID, own.request, invalid)
 		case !m.IsRequest():
-			sess.Receive(&m)
+			s.receive(sess, &m)
 		default:
 			x := newCall(own, &m)
 			if err := x.begin(); err != nil {

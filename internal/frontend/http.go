@@ -131,7 +131,7 @@ func (s *Server) serveBody(p *postResponse, r *http.Request, principal *call.Pri
 	if err != nil {
 		invalid := err.(*wire.Error)
 		if name, _ := header(r, wire.HeaderSession); name != "" {
-			if sess, unknown := s.sessions.Get(name, principal); unknown == nil && sess.FailAsk(responseIn(p.body.b), invalid) {
+			if sess, unknown := s.sessions.Get(name, principal); unknown == nil && s.failAsk(sess, responseIn(p.body.b), invalid) {
 				m.ID = wire.ID{} // the id of an ask of ours, which the client may use for a request
 			}
 		}

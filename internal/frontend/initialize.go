@@ -121,6 +121,9 @@ func (s *Server) adoptSession(r *http.Request, id string, principal *call.Princi
 func (s *Server) sessionConfig(c session.Config, principal *call.Principal) session.Config {
 	client := c.Client
 	c.Principal = principal
+	if peers := s.options.Sessions.Replicas; peers != nil && !c.Expires.IsZero() {
+		c.Replica = peers.Name()
+	}
 	c.Log = s.newEventLog(client.Key, c.Share)
 	c.Ready = func() { s.options.Events.SessionReady(client) }
 	c.RootsChanged = func() { s.options.Events.RootsChanged(client, principal.Key()) }

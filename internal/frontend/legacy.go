@@ -62,7 +62,7 @@ func (s *Server) serveLegacy(p *postResponse, r *http.Request, principal *call.P
 		s.rejectMessage(p.w, r, principal, m.ID, http.StatusBadRequest, wire.Errorf(wire.CodeInvalidRequest, "invalid request: a response needs the session of its request"))
 		return true
 	}
-	sess.Receive(m)
+	s.receive(sess, m)
 	writeAccepted(p.w)
 	return true
 }

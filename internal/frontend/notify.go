@@ -16,19 +16,23 @@ type Audience struct{ Client, Principal string }
 
 // Notify sends a notification that belongs to no call to the legacy clients of the
 // audience. Log messages go only to clients that want them. List changes also go to
-// listen streams, and wait if a legacy client has no stream; any other notification is
-// dropped then. Notify does not block.
+// listen streams, and wait if a legacy client has no stream. Log messages are dropped then,
+// and others reach the client if it has a stream at another replica. Notify does not block.
 func (s *Server) Notify(to Audience, method string, params wire.Raw) {
 	lists := stream.ListChangeOf(method)
 	m := wire.Message{Method: method, Params: params}
 	msg := m.Append(nil)
+	sent := false
 	for _, sess := range s.sessionsOf(to) {
 		switch {
 		case lists != 0:
 			sess.NotifyLists(lists)
 		case method != wire.NoteMessage || sess.WantsLog(params):
-			sess.Send(msg)
+			sent = sess.Send(msg) || sent
 		}
+	}
+	if !sent && to.Client != "" && lists == 0 && method != wire.NoteMessage {
+		s.tellClient(to.Client, msg)
 	}
 	if lists != 0 && to.Principal != "" {
 		s.listens.listChanged(func(principal *call.Principal, _ *call.Client) stream.ListChanges {

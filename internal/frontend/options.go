@@ -112,6 +112,9 @@ type Sessions struct {
 	// Shared keeps what all replicas have to know of sessions with sealed ids; nil means that a
 	// server knows only what it was told itself. See [Server.SessionChanged].
 	Shared session.Shared
+	// Replicas are the other servers with the same keys; nil if they cannot be reached. See
+	// [Server.Notes] and [Server.Requests].
+	Replicas Replicas
 }
 
 // Parking configures parked calls, see package park.

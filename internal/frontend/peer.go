@@ -72,7 +72,7 @@ func (p *peer) receive(data []byte, request string, h *reservation) (wire.ID, *w
 	m, err := wire.Parse(data, p.s.options.Limits.JSON)
 	if err != nil {
 		invalid := err.(*wire.Error)
-		if p.session().FailAsk(responseIn(data), invalid) {
+		if p.s.failAsk(p.session(), responseIn(data), invalid) {
 			m.ID = wire.ID{} // the id of an ask of ours, which the client may use for a request
 		}
 		return m.ID, invalid
@@ -81,7 +81,7 @@ func (p *peer) receive(data []byte, request string, h *reservation) (wire.ID, *w
 		return m.ID, p.receiveRequest(&m, from, h)
 	}
 	sess := p.session()
-	sess.Receive(&m)
+	p.s.receive(sess, &m)
 	if id, ok := session.CancelledRequest(&m); ok && p.servesModern {
 		p.cancelRequest(id)
 	}
@@ -253,7 +253,7 @@ func (p *peer) receiveBatch(data []byte, from sender, h *reservation) *wire.Erro
 	whole := p.s.newExchange(p.ctx, p.stream, from, wire.ID{})
 	return p.start(func() {
 		defer whole.Cancel(nil)
-		answers, _ := answerBatch(sess, from, parts, p.s.options.Limits.JSON, func(from sender, m *wire.Message) *exchange {
+		answers, _ := p.s.answerBatch(sess, from, parts, p.s.options.Limits.JSON, func(from sender, m *wire.Message) *exchange {
 			return p.s.legacyCall(whole.ctx, p.stream, sess, sess.Client, from, m)
 		})
 		if len(answers) > 0 {

@@ -1,7 +1,9 @@
 package frontend
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -24,6 +26,9 @@ type cluster struct {
 	kept *testStore
 	all  []*replica
 	subs []*testSubscriptions // of each
+	gone map[int]bool         // replicas that have ended
+	// calls counts the requests of replicas to one another.
+	calls atomic.Int64
 }
 
 // testStore counts what a store is asked for, and fails on demand.
@@ -57,7 +62,7 @@ func (s *testStore) PutField(ctx context.Context, key sharedstore.Key, field str
 
 // newCluster starts replicas that share a key and a store. Each runs until the test ends.
 func newCluster(t *testing.T, n int, change func(*Options)) *cluster {
-	c := &cluster{t: t, kept: new(testStore)}
+	c := &cluster{t: t, kept: new(testStore), gone: make(map[int]bool)}
 	for range n {
 		c.add(change)
 	}
@@ -77,6 +82,7 @@ func (c *cluster) add(change func(*Options)) *replica {
 		if idle == 0 {
 			idle = defaultSessionIdle
 		}
+		o.Sessions.Replicas = clusterPeers{c, i}
 		o.Sessions.Shared = sessionstore.NewStates(c.kept, idle, clusterPeers{c, i})
 	}, 1)
 	c.all, c.subs = append(c.all, r), append(c.subs, subs)
@@ -96,12 +102,36 @@ type clusterPeers struct {
 	self int
 }
 
-func (p clusterPeers) Tell(_ string, note []byte) {
+func (p clusterPeers) Name() string { return fmt.Sprint("R", p.self) }
+
+func (p clusterPeers) Tell(kind string, note []byte) {
 	for i, r := range p.c.all {
-		if i != p.self {
+		if i == p.self || p.c.gone[i] {
+			continue
+		}
+		if heard := r.Notes()[kind]; heard != nil {
+			heard(note)
+		} else {
 			sessionstore.Note(note, r.SessionChanged)
 		}
 	}
+}
+
+func (p clusterPeers) Call(ctx context.Context, to, kind string, request []byte, receive func([]byte)) ([]byte, error) {
+	p.c.calls.Add(1)
+	if p.c.kept.away.Load() {
+		return nil, sharedstore.ErrUnavailable
+	}
+	var i int
+	if n, err := fmt.Sscanf(to, "R%d", &i); n != 1 || err != nil || i >= len(p.c.all) || p.c.gone[i] {
+		return nil, fmt.Errorf("%s: %w", to, ErrReplicaGone)
+	}
+	return p.c.all[i].Requests()[kind](ctx, request, func(msg []byte) error {
+		if receive(bytes.Clone(msg)); p.c.gone[i] {
+			return errors.New("lost")
+		}
+		return ctx.Err()
+	})
 }
 
 // rpc sends a request in ann's session and returns the result.

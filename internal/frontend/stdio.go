@@ -107,7 +107,7 @@ func (p *peer) receiveLine(line []byte) {
 // receiveTooLarge answers a line over the limit.
 func (p *peer) receiveTooLarge(g *wire.EnvelopeScanner) {
 	tooLarge := wire.Errorf(wire.CodeInvalidRequest, "invalid request: the message is larger than the limit of %d bytes", p.s.options.Limits.MaxMessage)
-	if !p.session().FailAsk(g.ResponseID(), tooLarge) {
+	if !p.s.failAsk(p.session(), g.ResponseID(), tooLarge) {
 		p.respondError(g.RequestID(), requestid.New(), tooLarge)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+	"strings"
 
 	"mcpgateway/internal/wire"
 )
@@ -11,29 +12,32 @@ import (
 // ErrCancelled is the cause with which a request ends that the client has cancelled.
 var ErrCancelled = errors.New("the client cancelled the request")
 
-// Receive handles a notification or a response of the client. A nil session ignores
+// Receive handles a notification or a response of the client. It reports whether it is
+// for other replicas too: an answer to an ask that nobody here waits for, the end of a
+// request that does not run here, a change that others have to know. A nil session ignores
 // every message.
-func (s *Session) Receive(m *wire.Message) {
+func (s *Session) Receive(m *wire.Message) (forOthers bool) {
 	if s == nil {
-		return
+		return false
 	}
 	if m.IsResponse() {
-		s.answered(m)
-	} else if handle := notifications[m.Method]; handle != nil {
-		handle(s, m.Params)
+		return !s.answered(m)
 	}
+	if handle := notifications[m.Method]; handle != nil {
+		return handle(s, m.Params)
+	}
+	return false
 }
 
-// notifications are the notifications of a client that a session handles. They get
-// the params alone: an argument of such a call is allocated on the heap, and a message
-// would be for each call.
-var notifications = map[string]func(s *Session, params wire.Raw){
-	wire.NoteInitialized:  func(s *Session, _ wire.Raw) { s.setReady() },
-	wire.NoteRootsChanged: func(s *Session, _ wire.Raw) { s.RootsChanged() },
-	wire.NoteCancelled: func(s *Session, params wire.Raw) {
-		if id, ok := cancelledRequest(params); ok {
-			s.cancelRequest(id, ErrCancelled)
-		}
+// notifications are the notifications of a client that a session handles, with the result
+// of Receive. They get the params alone: an argument of such a call is allocated on the
+// heap, and a message would be for each call.
+var notifications = map[string]func(s *Session, params wire.Raw) (forOthers bool){
+	wire.NoteInitialized:  func(s *Session, _ wire.Raw) bool { s.setReady(); return false },
+	wire.NoteRootsChanged: func(s *Session, _ wire.Raw) bool { s.RootsChanged(); return true },
+	wire.NoteCancelled: func(s *Session, params wire.Raw) bool {
+		id, ok := cancelledRequest(params)
+		return ok && !s.cancelRequest(id, ErrCancelled)
 	},
 }
 
@@ -80,11 +84,27 @@ func (s *Session) NewAsk() (wire.ID, <-chan wire.Message) {
 	defer s.mu.Unlock()
 	s.asked++
 	// Only the client's answers to asks carry this id, so it may equal an id of the client's.
-	id := wire.IDOf(strconv.FormatInt(s.asked, 10))
+	text := strconv.FormatInt(s.asked, 10)
+	if s.Replica != "" {
+		text = `"` + s.Replica + "." + text + `"`
+	}
+	id := wire.IDOf(text)
 	answers := make(chan wire.Message, 1)
 	s.asks[id] = answers
 	return id, answers
 }
+
+// AskedBy returns the name of the replica that has made the id of an ask. It reports false if there is
+// none in it.
+func AskedBy(id wire.ID) (replica string, ok bool) {
+	text, quoted := strings.CutPrefix(string(id.Append(nil)), `"`)
+	replica, number, ok := strings.Cut(strings.TrimSuffix(text, `"`), ".")
+	_, err := strconv.ParseInt(number, 10, 64)
+	return replica, quoted && ok && err == nil && replica != "" && len(text) <= maxAskID
+}
+
+// maxAskID bounds the ids of asks that replicas make, in bytes.
+const maxAskID = 64
 
 // ForgetAsk drops a later answer to an ask.
 func (s *Session) ForgetAsk(id wire.ID) {
@@ -93,14 +113,14 @@ func (s *Session) ForgetAsk(id wire.ID) {
 	delete(s.asks, id)
 }
 
-// answered passes the client's response to the ask that waits for it. Any other
-// response is dropped.
-func (s *Session) answered(m *wire.Message) {
+// answered passes the client's response to the ask that waits for it. It reports false if there is
+// none.
+func (s *Session) answered(m *wire.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	answers := s.asks[m.ID]
 	if answers == nil {
-		return
+		return false
 	}
 	delete(s.asks, m.ID)
 	kept := wire.Message{ID: m.ID, Result: bytes.Clone(m.Result)} // the buffer of m is reused
@@ -108,15 +128,5 @@ func (s *Session) answered(m *wire.Message) {
 		kept.Error = &wire.Error{Code: e.Code, Message: e.Message, Data: bytes.Clone(e.Data), Raw: bytes.Clone(e.Raw)}
 	}
 	answers <- kept
-}
-
-// FailAsk answers the ask with this id by an error, because the client's answer
-// cannot be read. It reports false if id is the zero ID: then the message that could
-// not be read was not a response.
-func (s *Session) FailAsk(id wire.ID, why *wire.Error) bool {
-	if id.IsZero() {
-		return false
-	}
-	s.Receive(&wire.Message{ID: id, Error: wire.Errorf(why.Code, "the client's answer cannot be read: %s", why.Message)})
 	return true
 }

@@ -33,6 +33,9 @@ type Request interface {
 type Config struct {
 	Principal *call.Principal // only this principal may use the session, in the same profile
 	Claims
+	// Replica is part of the ids of asks, so that every replica knows where an answer belongs; ""
+	// if no other replica serves the session.
+	Replica string
 	// Log keeps the events of the session's streams.
 	Log stream.EventLog
 	// Ready is called once, when the client may be asked: it has said that it is
@@ -125,14 +128,16 @@ func (s *Session) Done(id wire.ID, r Request) {
 }
 
 // cancelRequest ends the request with this id, if it still runs. The client may use
-// the id again.
-func (s *Session) cancelRequest(id wire.ID, cause error) {
+// the id again. It reports whether there was one.
+func (s *Session) cancelRequest(id wire.ID, cause error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.inflight[id]; r != nil {
+	r := s.inflight[id]
+	if r != nil {
 		delete(s.inflight, id)
 		r.Cancel(cause)
 	}
+	return r != nil
 }
 
 // Touch keeps the session from expiring. It reports false if the session has ended.
