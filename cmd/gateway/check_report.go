@@ -32,9 +32,6 @@ func (o *checkOptions) print(cmd *cobra.Command, report *inspect.Report) error {
 	return err
 }
 
-// wideReport is how many columns a terminal needs for the era of upstreams beside their revision.
-const wideReport = 90
-
 // writeReport prints a report for people.
 func writeReport(r *inspect.Report, out io.Writer, s console.Style, columns int) error {
 	state := func(u inspect.UpstreamReport) string {
@@ -75,12 +72,7 @@ func writeReport(r *inspect.Report, out io.Writer, s console.Style, columns int)
 		rows = append(rows, append(row, seconds))
 	}
 	head := []string{"UPSTREAM", "STATE", "ERA", "REVISION", "TOOLS", "PROMPTS", "RESOURCES", "TEMPLATES", "FAULTS", "TIME"}
-	if columns > 0 && columns < wideReport { // the revision says it, too
-		head = slices.Delete(head, 2, 3)
-		for i := range rows {
-			rows[i] = slices.Delete(rows[i], 2, 3)
-		}
-	}
+	head, rows = console.Fit(columns, head, rows, "ERA", "TIME", "REVISION") // the revision says the era, too
 	gap := ""
 	if len(rows) > 0 {
 		gap = "\n"

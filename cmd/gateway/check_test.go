@@ -51,19 +51,31 @@ func TestCheckBadCorpus(t *testing.T) {
 	}
 }
 
-// On a narrow terminal the table has all headings, without the era, which the revision says.
+// On a narrow terminal the table has whole headings: the revision says the era, and the time is worth least.
 func TestCheckOnANarrowTerminal(t *testing.T) {
-	r := &inspect.Report{Upstreams: []inspect.UpstreamReport{{
-		Name: "files", State: "ready", Era: "legacy", Revision: "2025-11-25", Items: map[string]int{"tools": 16}, Seconds: 29.2,
-	}}}
-	for columns, heads := range map[int]string{80: "UPSTREAM STATE REVISION TOOLS PROMPTS RESOURCES TEMPLATES FAULTS TIME", 0: "UPSTREAM STATE ERA REVISION TOOLS PROMPTS RESOURCES TEMPLATES FAULTS TIME"} {
+	all := "UPSTREAM STATE ERA REVISION TOOLS PROMPTS RESOURCES TEMPLATES FAULTS TIME"
+	for _, tc := range []struct {
+		name, state string
+		columns     int
+		heads       string
+	}{
+		{"files", "ready", 0, all},
+		{"files", "ready", 90, all},
+		{"files", "ready", 80, "UPSTREAM STATE REVISION TOOLS PROMPTS RESOURCES TEMPLATES FAULTS TIME"},
+		{"everything", "ready", 80, "UPSTREAM STATE REVISION TOOLS PROMPTS RESOURCES TEMPLATES FAULTS"},
+		{"everything", "unchecked", 80, "UPSTREAM STATE REVISION TOOLS PROMPTS RESOURCES TEMPLATES FAULTS"},
+		{"knowledge-graph-memory", "unchecked", 80, "UPSTREAM STATE TOOLS PROMPTS RESOURCES TEMPLATES FAULTS"},
+	} {
+		r := &inspect.Report{Upstreams: []inspect.UpstreamReport{{
+			Name: tc.name, State: tc.state, Era: "legacy", Revision: "2025-11-25", Items: map[string]int{"tools": 16}, Seconds: 29.2,
+		}}}
 		var out bytes.Buffer
-		if err := writeReport(r, &out, console.Style{}, columns); err != nil {
+		if err := writeReport(r, &out, console.Style{}, tc.columns); err != nil {
 			t.Fatal(err)
 		}
 		first, _, _ := strings.Cut(out.String(), "\n")
-		if got := strings.Join(strings.Fields(first), " "); got != heads || columns > 0 && len(first) > columns {
-			t.Errorf("%d columns: %s", columns, first)
+		if got := strings.Join(strings.Fields(first), " "); got != tc.heads || tc.columns > 0 && len(first) > tc.columns {
+			t.Errorf("%s, %d columns: %s", tc.name, tc.columns, first)
 		}
 	}
 }

@@ -148,6 +148,7 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 		}
 		folded(cmd.ErrOrStderr(), "This belongs in %s:\n", f.Name)
 		_, err = out.Write(text)
+		keyHint(cmd.ErrOrStderr(), h, e)
 		return err
 	}
 	after, err := h.Connect(f.Data, o.name, e)
@@ -170,9 +171,17 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 	}
 	folded(out, "%s is written.%s\n%s\n", f.Name, backup, h.Reload)
 	if h.Look != "" {
-		folded(out, "Its servers: %s\n", h.Look)
+		folded(out, "To check it: %s\n", h.Look)
 	}
+	keyHint(out, h, e)
 	return nil
+}
+
+// keyHint says what an entry with a URL needs for a gateway that requires a key: connect knows no key.
+func keyHint(out io.Writer, h hostconfig.Host, e hostconfig.Entry) {
+	if e.URL != "" {
+		folded(out, "If that gateway requires an API key, add this to the entry, with your key:\n  %s\n", h.KeyHeader())
+	}
 }
 
 func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {

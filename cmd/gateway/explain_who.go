@@ -147,7 +147,7 @@ func (a *authentication) print(out io.Writer, s console.Style) error {
 		return nil
 	}
 	fmt.Fprintln(out)
-	return console.Table(out, s, console.Columns(out), []string{"CHECK", "RESULT", "VALUE", "EXPECTED"}, rows)
+	return console.FoldedTable(out, s, console.Columns(out), []string{"CHECK", "RESULT", "VALUE", "EXPECTED"}, rows)
 }
 
 // printBefore prints the judgement before the answer for the principal. It prints nothing for nil.

@@ -3,34 +3,38 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/hostconfig"
 )
 
 // greet tells a person how to use the gateway that has just started, after the text of moved.
-func greet(out io.Writer, g *gateway.Gateway, source, moved string) {
-	url := g.PublicURL()
-	if source == "" {
-		fmt.Fprintf(out, "No gateway.yaml found: serving the built-in demo upstreams (%s).\n", g.UpstreamNames())
-	} else {
-		fmt.Fprintf(out, "Serving %s (%s).\n", source, g.UpstreamNames())
+func greet(out *console.Screen, g *gateway.Gateway, source, moved string) {
+	url, columns := g.PublicURL(), out.Columns()
+	serving := "No gateway.yaml found: serving the built-in demo upstreams"
+	if source != "" {
+		serving = "Serving " + source
 	}
-	fmt.Fprint(out, moved)
+	fmt.Fprintln(out, console.Fold(fmt.Sprintf("%s (%s).", serving, g.UpstreamNames()), columns))
+	fmt.Fprint(out, console.Fold(moved, columns))
 	// A host without a key requests a token from the issuer by itself; a shell does not.
 	keys := slices.Contains(g.AuthModes(), config.AuthKey)
-	var headers, header, where string
+	entry := [][]string{{`"type": "http"`, `"url": ` + quoted(url)}}
+	curl := []string{"curl -s " + url}
+	where := ""
 	if keys {
-		headers = `, "headers": {"Authorization": "Bearer KEY"}`
+		entry = append(entry, []string{`"headers": {"Authorization": "Bearer KEY"}`})
 	}
 	if keys || slices.Contains(g.AuthModes(), config.AuthJWT) {
-		header, where = " -H 'Authorization: Bearer KEY'", ", with a key or a token for KEY"
+		curl = append(curl, "-H 'Authorization: Bearer KEY'")
+		where = ", with a key or a token for KEY"
 	}
+	curl = append(curl, "-H 'Content-Type: application/json'", `-d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'`)
 	listening := ""
 	if own := g.URL(); own != url {
 		listening = "   (here: " + own + ")"
@@ -39,19 +43,19 @@ func greet(out io.Writer, g *gateway.Gateway, source, moved string) {
 	if names := g.ProfileNames(); len(names) > 1 {
 		profiles = fmt.Sprintf("\n  profiles       %s   (at %s/NAME)", strings.Join(names[1:], ", "), url)
 	}
-	fmt.Fprintf(out, `
+	fmt.Fprintln(out, console.Fold(fmt.Sprintf(`
   MCP endpoint   %s%s%s
-  admin          %s   (/healthz /readyz /metrics)
-
+  admin          %s   (/healthz /readyz /metrics)`, url, listening, profiles, g.AdminURL()), columns))
+	fmt.Fprintf(out, `
 Paste into your host's configuration (mcp.json, …):
 
-  {"mcpServers": {"gateway": {"type": "http", "url": "%s"%s}}}
+%s
 
 Claude Desktop and other hosts that only start commands take:
 
-  {"mcpServers": {"gateway": %s}}
+%s
 
-`, url, listening, profiles, g.AdminURL(), url, headers, stdioSnippet(source))
+`, snippet(columns, entry), snippet(columns, stdioEntry(source)))
 	if source == "" {
 		fmt.Fprint(out, "Next, serve your own servers: \"gateway init\" makes a gateway.yaml, \"gateway add\"\nadds a server to it, and \"gateway connect HOST\" writes the host's file for you.\n\n")
 	} else {
@@ -59,14 +63,32 @@ Claude Desktop and other hosts that only start commands take:
 	}
 	fmt.Fprintf(out, `Or try it from a shell%s:
 
-  curl -s %s%s -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+%s
 
-`, where, url, header)
+`, where, broken(columns, "  "+strings.Join(curl, " "), "  "+strings.Join(curl, " \\\n    ")))
 }
 
-// stdioSnippet is the entry with which a host starts this gateway, with absolute paths: hosts
+// snippet is the gateway's entry in a host's file: on one line, or if that is too wide for the terminal with a line for each group of members.
+func snippet(columns int, members [][]string) string {
+	var lines []string
+	for _, line := range members {
+		lines = append(lines, strings.Join(line, ", "))
+	}
+	const begin, end = `  {"mcpServers": {"gateway": {`, `}}}`
+	return broken(columns, begin+strings.Join(lines, ", ")+end, begin+"\n    "+strings.Join(lines, ",\n    ")+"\n  "+end)
+}
+
+// broken returns a text as one line if the terminal is wide enough, else as several.
+func broken(columns int, one, several string) string {
+	if columns <= 0 || console.Width(one) <= columns {
+		return one
+	}
+	return several
+}
+
+// stdioEntry is the entry with which a host starts this gateway, with absolute paths: hosts
 // have a PATH and a working directory of their own.
-func stdioSnippet(source string) string {
+func stdioEntry(source string) [][]string {
 	self, err := ownPath()
 	if err != nil {
 		self = "gateway"
@@ -78,7 +100,14 @@ func stdioSnippet(source string) string {
 		}
 		args = hostconfig.Stdio(self, source).Args
 	}
-	command, _ := json.Marshal(self) // text has no other form
-	list, _ := json.Marshal(args)
-	return fmt.Sprintf(`{"command": %s, "args": %s}`, command, list)
+	for i, arg := range args {
+		args[i] = quoted(arg)
+	}
+	return [][]string{{`"command": ` + quoted(self)}, {`"args": [` + strings.Join(args, ", ") + "]"}}
+}
+
+// quoted is a text as JSON.
+func quoted(text string) string {
+	data, _ := json.Marshal(text) // text has no other form
+	return string(data)
 }

@@ -185,16 +185,23 @@ func (o *listOptions) print(cmd *cobra.Command, cfg *config.Config, kinds []call
 		if len(rows) == 0 {
 			continue
 		}
-		head := []string{strings.ToUpper(kind.Plural()), "UPSTREAM", "DESCRIPTION"}
-		if o.url != "" {
-			head = []string{head[0], head[2]}
-		}
+		head, rows := headOf(kind, rows, columns, o.url != "")
 		if err := errors.Join(gap(out, first), console.Table(out, s, columns, head, rows)); err != nil {
 			return err
 		}
 		first = false
 	}
 	return nil
+}
+
+// headOf returns the headings for rows, and the rows, without the upstreams if they leave too little room for descriptions: most names begin with
+// the upstream.
+func headOf(kind call.Kind, rows [][]string, columns int, short bool) ([]string, [][]string) {
+	head := []string{strings.ToUpper(kind.Plural()), "UPSTREAM", "DESCRIPTION"}
+	if short {
+		head = []string{head[0], head[2]}
+	}
+	return console.Fit(columns, head, rows, "UPSTREAM")
 }
 
 func gap(out io.Writer, first bool) error {

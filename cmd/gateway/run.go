@@ -250,11 +250,11 @@ func defaultFiles() []string {
 func (o *runOptions) moved(g *gateway.Gateway, source string) string {
 	out, usual := "", config.Default(lookupEnv)
 	for _, a := range []struct{ what, flag, given, usual, now string }{
-		{"MCP", "--listen", o.listen, usual.Listen, g.Addr()},
-		{"health and metrics", "--admin-listen", o.adminListen, usual.Admin.Listen, g.AdminAddr()},
+		{"MCP is", "--listen", o.listen, usual.Listen, g.Addr()},
+		{"health and metrics are", "--admin-listen", o.adminListen, usual.Admin.Listen, g.AdminAddr()},
 	} {
 		if source == "" && a.given == "" && a.now != a.usual {
-			out += fmt.Sprintf("%s is taken by another program: %s is on %s (choose with %s).\n", a.usual, a.what, a.now, a.flag)
+			out += fmt.Sprintf("%s is taken by another program: %s on %s (choose with %s).\n", a.usual, a.what, a.now, a.flag)
 		}
 	}
 	return out

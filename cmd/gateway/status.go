@@ -158,7 +158,7 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 	if s.URL != "" {
 		where = "on " + s.URL + ", admin on " + s.AdminURL
 	}
-	say("Process %d serves for %s %s.", s.PID, console.Ago(now.Sub(s.Since)), where)
+	say("Process %d has served for %s %s.", s.PID, console.Ago(now.Sub(s.Since)), where)
 	if s.URL != "" {
 		say("Clients have %s open.", cmp.Or(console.Count(s.Sessions, "session"), "no session"))
 	}
@@ -183,7 +183,7 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 	for _, u := range s.Upstreams {
 		rows = append(rows, upstreamRow(style, u, now))
 	}
-	if err := console.Table(out, style, columns, []string{"UPSTREAM", "STATE", "SINCE", "CALLS", "FAILED", "P95", "ITEMS"}, rows); err != nil {
+	if err := console.FoldedTable(out, style, columns, []string{"UPSTREAM", "STATE", "SINCE", "CALLS", "FAILED", "P95", "ITEMS"}, rows); err != nil {
 		return err
 	}
 	if err := printProfiles(out, style, columns, s.Profiles); err != nil {
@@ -224,7 +224,7 @@ func printProfiles(out io.Writer, style console.Style, columns int, all []inspec
 	for _, p := range all {
 		rows = append(rows, []string{p.Name, cmp.Or(p.URL, "-"), itemCounts(p.Items)})
 	}
-	return console.Table(out, style, columns, []string{"PROFILE", "URL", "ITEMS"}, rows)
+	return console.FoldedTable(out, style, columns, []string{"PROFILE", "URL", "ITEMS"}, rows)
 }
 
 // itemCounts is how many items there are of each kind.

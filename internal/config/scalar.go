@@ -41,11 +41,16 @@ func (d *decoder) scalar(n *yaml.Node, p configfile.Path, f *field, v reflect.Va
 		if f.typ == reflect.TypeFor[Secret]() || hiddenFormats[f.format] {
 			d.Errorf(n, p, "%v", err)
 		} else {
-			d.Errorf(n, p, "%v, not %s", err, configfile.Quote(n.Value))
+			d.Errorf(n, p, "%v, not %s%s", err, configfile.Quote(n.Value), insteadOf[f.typ][n.Value])
 		}
 		return false
 	}
 	return true
+}
+
+// insteadOf says what to write in place of values that people expect.
+var insteadOf = map[reflect.Type]map[string]string{
+	reflect.TypeFor[Effect](): {"limit": "; a limit belongs to a rule that allows: write effect: allow, limit: {rate: 10/m}"},
 }
 
 // hiddenFormats are the formats whose text errors do not show: a URL may contain a password, and a

@@ -108,8 +108,40 @@ func TestFoldedTable(t *testing.T) {
 	if err := FoldedTable(&out, Style{}, 40, []string{"RULE", "MATCHES", "WHY"}, rows); err != nil {
 		t.Fatal(err)
 	}
-	if want := "RULE    MATCH…  WHY\nfirst   no      a deny glob covers the\n                  ordinary name\nsecond  yes     short\n"; out.String() != want {
+	if want := "RULE    MATCHES  WHY\nfirst   no       a deny glob covers the\n                   ordinary name\nsecond  yes      short\n"; out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// Two values that differ at their ends are told apart at any width.
+func TestFoldedTableFoldsEachColumn(t *testing.T) {
+	var out bytes.Buffer
+	rows := [][]string{{"aud", "wrong", "https://other.example.com/mcp", "one of https://gateway.example.com, https://gateway.example.com/mcp"}, {"sub", "ok", "ann", "a text"}}
+	if err := FoldedTable(&out, Style{}, 60, []string{"CHECK", "RESULT", "VALUE", "EXPECTED"}, rows); err != nil {
+		t.Fatal(err)
+	}
+	want := "CHECK  RESULT  VALUE                   EXPECTED\n" +
+		"aud    wrong   https://other.example.  one of\n" +
+		"               com/mcp                   https://gateway.exa\n" +
+		"                                         mple.com,\n" +
+		"                                         https://gateway.exa\n" +
+		"                                         mple.com/mcp\n" +
+		"sub    ok      ann                     a text\n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	if got := foldCell("界界", 1); len(got) != 1 || got[0] != "界界" {
+		t.Errorf("a wide character in a column of one: %q", got)
+	}
+}
+
+func TestFit(t *testing.T) {
+	head, rows := []string{"NAME", "ERA", "TIME", "ABOUT"}, [][]string{{"everything", "legacy", "0.1s", strings.Repeat("a", 60)}}
+	for columns, want := range map[int]string{0: "NAME ERA TIME ABOUT", 50: "NAME ERA TIME ABOUT", 49: "NAME TIME ABOUT", 41: "NAME ABOUT", 10: "NAME ABOUT"} {
+		fit, cut := Fit(columns, head, rows, "ERA", "none", "TIME")
+		if got := strings.Join(fit, " "); got != want || len(cut[0]) != len(fit) || len(rows[0]) != 4 || head[1] != "ERA" {
+			t.Errorf("%d columns: %s, rows %q, want %s", columns, got, cut, want)
+		}
 	}
 }
 

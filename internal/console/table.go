@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -14,22 +15,24 @@ func Table(w io.Writer, s Style, columns int, head []string, rows [][]string) er
 	return table(w, s, columns, head, rows, false)
 }
 
-// FoldedTable is [Table], but it folds the last column between words and does not cut it. Cells of that column must not be styled.
+// FoldedTable is [Table], but it folds cells in place of cutting them: between words, and within a word that is wider than its column.
+// A folded cell loses its style.
 func FoldedTable(w io.Writer, s Style, columns int, head []string, rows [][]string) error {
 	return table(w, s, columns, head, rows, true)
 }
 
 func table(w io.Writer, s Style, columns int, head []string, rows [][]string, fold bool) error {
-	cells, widths := make([]int, len(head)), make([]int, len(head))
+	cells, heads, widths := make([]int, len(head)), make([]int, len(head)), make([]int, len(head))
 	for _, row := range rows {
 		for i, cell := range row {
 			cells[i] = max(cells[i], Width(plain(cell)))
 		}
 	}
 	for i, cell := range head {
-		widths[i] = max(cells[i], Width(plain(cell)))
+		heads[i] = Width(plain(cell))
+		widths[i] = max(cells[i], heads[i])
 	}
-	shrink(widths, cells, columns)
+	shrink(widths, cells, heads, columns, fold)
 	var out strings.Builder
 	line := func(row []string, set func(string) string) {
 		var cells strings.Builder
@@ -48,7 +51,7 @@ func table(w io.Writer, s Style, columns int, head []string, rows [][]string, fo
 		line(head, s.Bold)
 	}
 	for _, row := range rows {
-		for _, row := range foldRow(row, widths[len(widths)-1], fold) {
+		for _, row := range foldRow(row, widths, fold) {
 			line(row, func(cell string) string { return cell })
 		}
 	}
@@ -56,22 +59,81 @@ func table(w io.Writer, s Style, columns int, head []string, rows [][]string, fo
 	return err
 }
 
-// foldRow returns the rows that one row becomes if its last cell is folded to a width: all after the first have only that cell.
-func foldRow(row []string, width int, fold bool) [][]string {
-	last := len(row) - 1
-	if !fold || Width(plain(row[last])) <= width {
+// Fit removes columns of a table by their headings, in the order of drop, until lines have at most a number of columns. It stops when [Table]
+// has only the last column to cut. If columns is 0, it removes nothing.
+func Fit(columns int, head []string, rows [][]string, drop ...string) ([]string, [][]string) {
+	for _, name := range drop {
+		at := slices.Index(head, name)
+		if at < 0 || columns <= 0 || fits(columns, head, rows) {
+			continue
+		}
+		head = slices.Delete(slices.Clone(head), at, at+1)
+		less := make([][]string, len(rows))
+		for i, row := range rows {
+			less[i] = slices.Delete(slices.Clone(row), at, at+1)
+		}
+		rows = less
+	}
+	return head, rows
+}
+
+// fits reports whether lines have at most a number of columns, with a last column that is cut to minLast.
+func fits(columns int, head []string, rows [][]string) bool {
+	total := 2 * (len(head) - 1)
+	for i := range head {
+		width := Width(plain(head[i]))
+		for _, row := range rows {
+			width = max(width, Width(plain(row[i])))
+		}
+		if i == len(head)-1 {
+			width = min(width, minLast)
+		}
+		total += width
+	}
+	return total <= columns
+}
+
+// foldRow returns the rows that one row becomes if its cells are folded to widths.
+func foldRow(row []string, widths []int, fold bool) [][]string {
+	if !fold {
 		return [][]string{row}
 	}
-	var rows [][]string
-	for i, part := range strings.Split(Fold(row[last], width), "\n") {
-		next := make([]string, len(row))
-		if i == 0 {
-			copy(next, row)
+	rows := [][]string{slices.Clone(row)}
+	for i, cell := range row {
+		if Width(plain(cell)) <= widths[i] {
+			continue
 		}
-		next[last] = part
-		rows = append(rows, next)
+		for n, part := range foldCell(plain(cell), widths[i]) {
+			if n == len(rows) {
+				rows = append(rows, make([]string, len(row)))
+			}
+			rows[n][i] = part
+		}
 	}
 	return rows
+}
+
+// foldCell returns the lines of a text that is folded to a width.
+func foldCell(text string, width int) []string {
+	var lines []string
+	for line := range strings.SplitSeq(Fold(text, width), "\n") {
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		for Width(line) > width {
+			at, used := len(indent), len(indent)
+			for i, r := range line[at:] {
+				if used += runeWidth(r); used > width {
+					at += i
+					break
+				}
+			}
+			if at == len(indent) { // a character is wider than the column
+				break
+			}
+			lines, line = append(lines, line[:at]), indent+line[at:]
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 const (
@@ -81,8 +143,9 @@ const (
 )
 
 // shrink reduces the widths of columns so that a line has at most a number of columns of the terminal, if that is
-// possible and the number is not 0. Cells are the widths that the columns have without their headings.
-func shrink(widths, cells []int, columns int) {
+// possible and the number is not 0. Cells and heads are the widths that the columns need for their cells and headings. Where cells are folded,
+// headings are cut last.
+func shrink(widths, cells, heads []int, columns int, fold bool) {
 	if columns <= 0 || len(widths) == 0 {
 		return
 	}
@@ -95,10 +158,21 @@ func shrink(widths, cells []int, columns int) {
 		widths[last] -= cut
 		over -= cut
 	}
+	if fold {
+		over = narrow(widths, over, 1, func(i int) int { return max(heads[i], minColumn) })
+	}
+	over = narrow(widths, over, 0, func(i int) int { return max(cells[i], minHead) })
+	over = narrow(widths, over, 1, func(int) int { return minColumn })
+	narrow(widths, over, 0, func(int) int { return minColumn })
+}
+
+// narrow takes over columns from the widest of the columns that begin with first, and none from one that is as narrow as least says. It returns
+// how many are left to take.
+func narrow(widths []int, over, first int, least func(int) int) int {
 	for ; over > 0; over-- {
 		widest := -1
-		for i, w := range widths {
-			if w > max(cells[i], minHead) && (widest < 0 || w > widths[widest]) {
+		for i := len(widths) - 1; i >= first; i-- {
+			if widths[i] > least(i) && (widest < 0 || widths[i] > widths[widest]) {
 				widest = i
 			}
 		}
@@ -107,21 +181,7 @@ func shrink(widths, cells []int, columns int) {
 		}
 		widths[widest]--
 	}
-	for ; over > 0; over-- {
-		widest := last
-		for i, w := range widths {
-			if i > 0 && w > widths[widest] {
-				widest = i
-			}
-		}
-		if widths[widest] <= minColumn {
-			widest = 0
-		}
-		if widths[widest] <= minColumn {
-			return
-		}
-		widths[widest]--
-	}
+	return over
 }
 
 // plain is text without the escapes of a [Style].

@@ -65,7 +65,7 @@ func (h Host) Entry(data []byte, name string) (Entry, bool, error) {
 // entry is there already, Connect returns data. The error is a *[Conflict] if the name belongs to another server.
 func (h Host) Connect(data []byte, name string, e Entry) ([]byte, error) {
 	if e.URL != "" && h.url == "" {
-		return nil, fmt.Errorf("the file of %s takes only commands, and no URL", h.Title)
+		return nil, fmt.Errorf("the file of %s takes only commands, and no URL: leave out --http", h.Title)
 	}
 	d, err := h.parse(data)
 	if err != nil {

@@ -14,7 +14,7 @@ type Host struct {
 	Key string
 	// Reload says how the host notices a change of its file, in one sentence.
 	Reload string
-	// Look says where the host shows its servers, "" if Reload says it.
+	// Look says where to see in the host whether it works, as the end of a sentence; "" if Reload says it.
 	Look string
 
 	toml     bool
@@ -44,19 +44,19 @@ var hosts = []Host{
 	},
 	{
 		Name: "claude-code", Title: "Claude Code", Key: "mcpServers", url: "url", typed: true,
-		Reload: "Start a new session of Claude Code.", Look: "/mcp in it, or: claude mcp list",
+		Reload: "Start a new session of Claude Code.", Look: "claude mcp list, or /mcp in a session",
 		file: func(m Machine) string {
 			return filepath.Join(m.or("CLAUDE_CONFIG_DIR", m.Home), ".claude.json")
 		},
 	},
 	{
 		Name: "cursor", Title: "Cursor", Key: "mcpServers", url: "url",
-		Reload: "Cursor reads the file at once.", Look: "Settings, MCP: switch the server on there",
+		Reload: "Cursor reads the file at once.", Look: "open Settings, MCP, and switch the server on",
 		file: func(m Machine) string { return filepath.Join(m.Home, ".cursor", "mcp.json") },
 	},
 	{
 		Name: "vscode", Title: "VS Code", Key: "servers", url: "url", typed: true,
-		Reload: "VS Code reads the file at once.", Look: "the command MCP: List Servers: start the gateway there",
+		Reload: "VS Code reads the file at once.", Look: "run the command MCP: List Servers, and start the gateway",
 		file: func(m Machine) string {
 			if portable := m.Env("VSCODE_PORTABLE"); portable != "" {
 				return filepath.Join(portable, "user-data", "User", "mcp.json")
@@ -71,7 +71,7 @@ var hosts = []Host{
 	},
 	{
 		Name: "zed", Title: "Zed", Key: "context_servers", url: "url", emptyEnv: true,
-		Reload: "Zed reads the file at once.", Look: "the settings of the agent panel",
+		Reload: "Zed reads the file at once.", Look: "open the settings of the agent panel",
 		file: func(m Machine) string {
 			switch m.OS {
 			case "windows":
@@ -91,7 +91,7 @@ var hosts = []Host{
 	},
 	{
 		Name: "gemini", Title: "Gemini CLI", Key: "mcpServers", url: "url", typedURL: true,
-		Reload: "Start Gemini CLI again.", Look: "gemini mcp list",
+		Reload: "Start Gemini CLI again.", Look: "gemini mcp list, in a folder that you trust",
 		file: func(m Machine) string {
 			return filepath.Join(m.or("GEMINI_CLI_HOME", m.Home), ".gemini", "settings.json")
 		},
@@ -131,6 +131,14 @@ func Find(name string) (Host, bool) {
 
 // TakesURL reports whether the host's file can name a server by its URL.
 func (h Host) TakesURL() bool { return h.url != "" }
+
+// KeyHeader is what an entry with a URL needs beside it if the gateway requires an API key, in the format of the file.
+func (h Host) KeyHeader() string {
+	if h.toml {
+		return `http_headers = { Authorization = "Bearer KEY" }`
+	}
+	return `"headers": {"Authorization": "Bearer KEY"}`
+}
 
 // Extension is the extension of the host's file: json or toml.
 func (h Host) Extension() string {

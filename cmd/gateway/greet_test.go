@@ -1,0 +1,28 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/console"
+)
+
+// What people paste fits the terminal, and is JSON at any width.
+func TestSnippet(t *testing.T) {
+	members := [][]string{{`"type": "http"`, `"url": ` + quoted("https://gateway.example.com/mcp")}, {`"headers": {"Authorization": "Bearer KEY"}`}}
+	for columns, lines := range map[int]int{0: 1, 80: 4, 200: 1} {
+		got := snippet(columns, members)
+		if !json.Valid([]byte(got)) || strings.Count(got, "\n")+1 != lines {
+			t.Errorf("%d columns:\n%s", columns, got)
+		}
+		for line := range strings.SplitSeq(got, "\n") {
+			if columns > 0 && console.Width(line) > columns {
+				t.Errorf("%d of %d columns: %s", console.Width(line), columns, line)
+			}
+		}
+	}
+	if got := snippet(80, [][]string{{`"args": ["stdio"]`}}); got != `  {"mcpServers": {"gateway": {"args": ["stdio"]}}}` {
+		t.Errorf("a short entry is %q", got)
+	}
+}
