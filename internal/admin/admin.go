@@ -165,7 +165,9 @@ func (o Options) authorize(next http.Handler) http.Handler {
 // to this address has another Host.
 func (o Options) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if reason := o.Guard().Refusal(r); reason != "" {
+		// A browser always sends Host. Health checks of balancers in HTTP/1.0 do not.
+		probe := r.Host == "" && len(r.Header["Origin"]) == 0
+		if reason := o.Guard().Refusal(r); reason != "" && !probe {
 			http.Error(w, "forbidden: "+reason+"; on this machine use 127.0.0.1, [::1] or localhost, "+
 				"from elsewhere an IP address of this machine or a name listed under allowed_hosts", http.StatusForbidden)
 			return
