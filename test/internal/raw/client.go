@@ -61,6 +61,8 @@ type Answer struct {
 	Header   http.Header
 	Before   []Message // messages before the response
 	Response Message
+	// LastEvent is the id of the last event of an event stream, "" if there was none.
+	LastEvent string
 }
 
 // Meta returns the _meta members of a modern request, "" in the legacy era.
@@ -107,12 +109,18 @@ func (c *Client) Post(ctx context.Context, header http.Header, body string) (Ans
 	if err != nil {
 		return Answer{}, err
 	}
+	return read(response)
+}
+
+// read reads a response to its end, an event stream to the response in it. After an error the answer has what was read before.
+func read(response *http.Response) (Answer, error) {
 	defer response.Body.Close()
 	answer := Answer{Status: response.StatusCode, Header: response.Header}
 	if strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
 		events := newEvents(response.Body)
 		for {
 			m, err := events.next()
+			answer.LastEvent = events.id
 			if err != nil {
 				return answer, fmt.Errorf("the stream ended before the response: %w", err)
 			}

@@ -40,10 +40,26 @@ func (s *Stream) Next() (Message, error) { return s.events.next() }
 // Close ends the stream.
 func (s *Stream) Close() error { return s.body.Close() }
 
-// events reads server-sent events.
-type events struct{ lines *bufio.Reader }
+// Resume asks for the rest of a stream after the event with this id, and reads it to its response, or to its end.
+func (c *Client) Resume(ctx context.Context, lastEvent string) (Answer, error) {
+	response, err := c.do(ctx, http.MethodGet, http.Header{"Last-Event-Id": {lastEvent}}, "")
+	if err != nil {
+		return Answer{LastEvent: lastEvent}, err
+	}
+	answer, err := read(response)
+	if answer.LastEvent == "" {
+		answer.LastEvent = lastEvent
+	}
+	return answer, err
+}
 
-func newEvents(r io.Reader) *events { return &events{bufio.NewReader(r)} }
+// events reads server-sent events.
+type events struct {
+	lines *bufio.Reader
+	id    string // of the last event that had one
+}
+
+func newEvents(r io.Reader) *events { return &events{lines: bufio.NewReader(r)} }
 
 // next returns the message of the next event that has data.
 func (e *events) next() (Message, error) {
@@ -56,6 +72,9 @@ func (e *events) next() (Message, error) {
 		line = strings.TrimSuffix(line, "\n")
 		if value, ok := strings.CutPrefix(line, "data:"); ok {
 			data = append(data, strings.TrimPrefix(value, " "))
+		}
+		if value, ok := strings.CutPrefix(line, "id:"); ok {
+			e.id = strings.TrimPrefix(value, " ")
 		}
 		if line == "" && strings.Join(data, "\n") != "" { // an event without data only carries an id for resumption
 			return Read(strings.Join(data, "\n"))

@@ -24,6 +24,7 @@ type Replicas struct {
 	URL      string // of the balancer: each request goes to the next replica
 	TCP      string // of the balancer: each connection goes to the next replica
 	Gateways []*Gateway
+	files    []string // the configuration of each
 }
 
 // sealingKey is what all replicas of a test seal with.
@@ -36,12 +37,22 @@ func StartReplicas(t testing.TB, n int, config Config) *Replicas {
 	r := &Replicas{}
 	for range n {
 		listen, admin := netns.Addr(), netns.Addr()
-		own := Config{"admin": Config{"listen": admin}, "bridge": sealed(config)}
-		r.Gateways = append(r.Gateways, start(t, listen, admin, configFile(t, config, own)))
+		file := configFile(t, config, Config{"admin": Config{"listen": admin}, "bridge": sealed(config)})
+		r.Gateways, r.files = append(r.Gateways, start(t, listen, admin, file)), append(r.files, file)
 	}
 	r.startBalancer(t)
 	return r
 }
+
+// StartAgain runs replica i again, after its process has ended, and waits until it is ready.
+func (r *Replicas) StartAgain(t testing.TB, i int) {
+	t.Helper()
+	listen, admin := hostOf(r.Gateways[i].URL), strings.TrimPrefix(r.Gateways[i].Admin, "http://")
+	r.Gateways[i] = start(t, listen, admin, r.files[i])
+}
+
+// hostOf returns the address in the URL of an endpoint.
+func hostOf(url string) string { return strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp") }
 
 // startAsReplicas is StartGateway with the flag -replicas. The admin address is that of the first replica.
 func startAsReplicas(t testing.TB, config Config) *Gateway {
@@ -67,8 +78,8 @@ func sealed(config Config) Config {
 	return bridge
 }
 
-// balancer is the configuration of the balancer. It sends nothing to a replica that does not answer, tries another one while nothing was sent, and
-// ends no stream.
+// balancer is the configuration of the balancer. It sends nothing to a replica that is not ready, tries another one while nothing was sent, and ends
+// no stream.
 const balancer = `
 global
   maxconn 2000
@@ -82,6 +93,7 @@ defaults
   timeout client 1h
   timeout server 1h
   timeout http-request 10m
+  option httpchk GET /readyz
   default-server check inter 200ms fall 1 rise 1
 `
 
@@ -93,7 +105,8 @@ func (r *Replicas) startBalancer(t testing.TB) {
 	for _, side := range []struct{ mode, addr string }{{"http", http}, {"tcp", tcp}} {
 		fmt.Fprintf(&text, "listen %s\n  mode %s\n  bind %s\n", side.mode, side.mode, side.addr)
 		for i, g := range r.Gateways {
-			fmt.Fprintf(&text, "  server replica%d %s\n", i+1, strings.TrimSuffix(strings.TrimPrefix(g.URL, "http://"), "/mcp"))
+			_, port, _ := strings.Cut(strings.TrimPrefix(g.Admin, "http://"), ":")
+			fmt.Fprintf(&text, "  server replica%d %s port %s\n", i+1, hostOf(g.URL), port)
 		}
 	}
 	file := filepath.Join(t.TempDir(), "haproxy.cfg")
