@@ -13,12 +13,22 @@ type counter struct {
 	running map[string]time.Time // the ends of the leases, by holder
 }
 
-// limitIdle is how long a limit is remembered that nobody uses.
-const limitIdle = time.Hour
+// idle returns how long a limit must be remembered that nobody uses: until all of its rate can be
+// used again, or at least an hour, which is longer than a lease.
+func (l Limit) idle() time.Duration {
+	full := time.Hour
+	if l.Rate > 0 {
+		full = max(full, time.Duration(min(float64(l.Burst)/l.Rate, maxIdle.Seconds())*float64(time.Second)))
+	}
+	return full
+}
+
+// maxIdle bounds how long a limit is remembered.
+const maxIdle = 365 * 24 * time.Hour
 
 // counter returns the counter of a limit as it is now. The caller holds mu.
 func (m *Memory) counter(l Limit, now time.Time) *counter {
-	it := m.at(l.Key, limitIdle)
+	it := m.at(l.Key, l.idle())
 	if it.limit == nil {
 		it.limit = &counter{running: make(map[string]time.Time)}
 	}

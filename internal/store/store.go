@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -10,6 +11,10 @@ import (
 // because it has failed just before. Every error of a store that is not that of the context wraps
 // it.
 var ErrUnavailable = errors.New("the store is not available")
+
+// ErrWrongType means that the store has something of another type under a key: a value where a log
+// is asked for, for example. The store itself works.
+var ErrWrongType = fmt.Errorf("%w: the key has something of another type", ErrUnavailable)
 
 // Key names something in a store. The store does not have the name itself, only a digest, because
 // names may be secrets: ids of sessions, for example.
@@ -75,7 +80,8 @@ type Logs interface {
 	// Last returns the id of the last entry, "" if there is none.
 	Last(ctx context.Context, key Key) (string, error)
 	// Read returns the entries after the one with this id, at most max, the oldest first. The id
-	// is "" for the beginning. If there are none, Read waits up to wait for some.
+	// is "" for the beginning, or one that this log has given; of any other it is not known
+	// whether it gives entries or an error. If there are none, Read waits up to wait for some.
 	Read(ctx context.Context, key Key, after string, max int, wait time.Duration) ([]Entry, error)
 }
 

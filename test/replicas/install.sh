@@ -20,7 +20,7 @@ if ! (cd "$work" && { apt-get -q download $packages || { apt-get -q update && ap
 fi
 # The programs run with the libraries that came with them.
 mkdir -p "$work/replicas/bin"
-for program in usr/bin/redis-server usr/bin/redis-cli usr/bin/redis-sentinel usr/sbin/haproxy; do
+for program in usr/bin/redis-server usr/bin/redis-cli usr/sbin/haproxy; do
 	cat >"$work/replicas/bin/$(basename $program)" <<'END'
 #!/bin/sh
 here=$(cd "$(dirname "$0")/.." && pwd)

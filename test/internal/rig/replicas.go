@@ -113,7 +113,7 @@ func (r *Replicas) startBalancer(t testing.TB) {
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := process.Start(t, process.Options{Name: "haproxy", Args: []string{debian(t, "haproxy"), "-db", "-f", file}})
+	p := process.Start(t, process.Options{Name: "haproxy", Args: []string{Debian(t, "haproxy"), "-db", "-f", file}})
 	p.WaitListening(t, http)
 	p.WaitListening(t, tcp)
 	r.URL, r.TCP = "http://"+http+"/mcp", "http://"+tcp+"/mcp"
@@ -126,14 +126,14 @@ func StartRedis(t testing.TB, args ...string) (addr string, server *process.Proc
 	host, port, _ := strings.Cut(addr, ":")
 	server = process.Start(t, process.Options{
 		Name: "redis-server",
-		Args: append([]string{debian(t, "redis-server"), "--bind", host, "--port", port, "--save", "", "--appendonly", "no"}, args...),
+		Args: append([]string{Debian(t, "redis-server"), "--bind", host, "--port", port, "--save", "", "--appendonly", "no"}, args...),
 	})
 	server.WaitListening(t, addr)
 	return addr, server
 }
 
-// debian returns the path of a program of test/replicas/install.sh.
-func debian(t testing.TB, program string) string {
+// Debian returns the path of a program of test/replicas/install.sh.
+func Debian(t testing.TB, program string) string {
 	t.Helper()
 	root, err := root()
 	if err != nil {

@@ -1,0 +1,14 @@
+// Package redis is a store in Redis or Valkey: in a single server, behind Sentinel, or in a Cluster.
+//
+// # Guarantees
+//
+// A command that changes something is sent once: it is never repeated after an error, because
+// nobody knows whether the server has carried it out. Reads that wait use connections of their own, so
+// that other operations never wait for them. In a Cluster each key is changed in one step, but several
+// limits of one Acquire are taken one after the other, and given back if a later one is reached.
+//
+// # Keys
+//
+// A key is <prefix>:v1:<kind>:<digest of the name>. A limit has two, <key>:rate and <key>:running, whose
+// digest is in braces, so that a Cluster keeps both at one server. Every key has a time to live.
+package redis

@@ -1,0 +1,183 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"mcpgateway/internal/store"
+)
+
+// Mode says how the servers form one store.
+type Mode int
+
+// The modes.
+const (
+	Single   Mode = iota // one server
+	Sentinel             // one server of several, which Sentinel names
+	Cluster              // several servers, each with a part of the keys
+)
+
+// Options say how to reach the servers.
+type Options struct {
+	Mode   Mode
+	Addrs  []string // host:port of the server, of the Sentinels, or of some servers of the Cluster
+	Master string   // the name of the server at the Sentinels
+	DB     int      // not with a Cluster
+
+	Username, Password                 string // "" means none
+	SentinelUsername, SentinelPassword string
+	TLS                                *tls.Config // nil means plain TCP; for Sentinels too
+
+	Prefix string // begins all keys
+}
+
+// Bounds of connections and times.
+const (
+	dialTimeout = 2 * time.Second
+	ioTimeout   = 2 * time.Second
+
+	// maxWaiting bounds the reads that wait at one time; the others wait for their turn.
+	maxWaiting = 256
+
+	// waitSlice is the longest time for which the server is asked to wait, and so the longest
+	// time for which a read that was given up keeps its connection.
+	waitSlice = time.Second
+)
+
+// Store is a store in Redis. It is made by Open.
+type Store struct {
+	prefix  string
+	client  redis.UniversalClient
+	cluster bool
+
+	waiting  redis.UniversalClient // for reads that wait
+	turns    chan struct{}
+	reads    sync.WaitGroup // reads that wait, also those that were given up
+	closing  context.Context
+	endReads context.CancelFunc
+}
+
+var _ store.Store = (*Store)(nil)
+
+// The library logs by itself with package log. The errors that it returns say the same.
+var silence = sync.OnceFunc(func() { redis.SetLogger(noLog{}) })
+
+type noLog struct{}
+
+func (noLog) Printf(context.Context, string, ...any) {}
+
+// Open returns a store. It does not connect: servers may be started later. The caller closes it.
+func Open(o Options) *Store {
+	silence()
+	s := &Store{prefix: o.Prefix + ":v1:", cluster: o.Mode == Cluster, turns: make(chan struct{}, maxWaiting)}
+	s.client = o.client(0)
+	s.waiting = o.client(maxWaiting)
+	s.closing, s.endReads = context.WithCancel(context.Background())
+	return s
+}
+
+// client returns a client with a pool of this size; 0 means the usual size.
+func (o Options) client(pool int) redis.UniversalClient {
+	u := &redis.UniversalOptions{
+		Addrs: o.Addrs, MasterName: o.Master, DB: o.DB, TLSConfig: o.TLS, PoolSize: pool,
+		Username: o.Username, Password: o.Password, SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
+		Protocol: 2, DisableIdentity: true, // one round trip less for each connection
+		PipelinePoolSize: -1, // pipelines use the same connections
+		MaxRetries:       -1, // see the guarantees
+		DialTimeout:      dialTimeout, DialerRetries: 1, ReadTimeout: ioTimeout, WriteTimeout: ioTimeout, ContextTimeoutEnabled: true,
+		ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
+	}
+	switch o.Mode {
+	case Sentinel:
+		return redis.NewFailoverClient(u.Failover())
+	case Cluster:
+		c := u.Cluster()
+		c.DisableRoutingPolicies = true // all commands here have one key
+		return redis.NewClusterClient(c)
+	}
+	return redis.NewClient(u.Simple())
+}
+
+// Close ends all reads and closes all connections.
+func (s *Store) Close() error {
+	s.endReads()
+	err := s.client.Close()
+	if e := s.waiting.Close(); err == nil {
+		err = e
+	}
+	s.reads.Wait()
+	return err
+}
+
+// Ping reports whether the servers can be reached.
+func (s *Store) Ping(ctx context.Context) error {
+	return failed(ctx, s.client.Get(ctx, s.prefix+"ping").Err())
+}
+
+// key returns the name of a key in Redis.
+func (s *Store) key(k store.Key) string { return s.prefix + k.Kind + ":" + digest(k.Name) }
+
+// digest returns 128 bits of a name's digest, which do not tell the name.
+func digest(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+// millis returns a time to live in milliseconds, rounded up.
+func millis(d time.Duration) int64 { return max(1, int64((d+time.Millisecond-1)/time.Millisecond)) }
+
+// failed returns the error of an operation as [store.Store] promises. A reply that is absent is no
+// error.
+func failed(ctx context.Context, err error) error {
+	switch {
+	case err == nil || err == redis.Nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case strings.Contains(err.Error(), "WRONGTYPE"): // in the error of a script it is not the prefix
+		return store.ErrWrongType
+	}
+	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+}
+
+// once is a command that is not repeated after an error, also not by the client of a Cluster.
+type once struct{ *redis.Cmd }
+
+// NoRetry tells the library.
+func (once) NoRetry() bool { return true }
+
+// do sends a command once and returns its reply.
+func (s *Store) do(ctx context.Context, args ...any) (any, error) {
+	cmd := once{redis.NewCmd(ctx, args...)}
+	_ = s.client.Process(ctx, cmd) // the command has the error
+	return cmd.Result()
+}
+
+// script is a script in Lua.
+type script struct{ source, hash string }
+
+func newScript(source string) script { return script{source, redis.NewScript(source).Hash()} }
+
+// run runs a script, which the server knows by its digest from the second time on.
+func (s *Store) run(ctx context.Context, sc script, keys []string, args ...any) (any, error) {
+	all := make([]any, 0, 3+len(keys)+len(args))
+	all = append(all, "evalsha", sc.hash, len(keys))
+	for _, k := range keys {
+		all = append(all, k)
+	}
+	all = append(all, args...)
+	reply, err := s.do(ctx, all...)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") { // it was not run
+		all[0], all[1] = "eval", sc.source
+		reply, err = s.do(ctx, all...)
+	}
+	return reply, failed(ctx, err)
+}

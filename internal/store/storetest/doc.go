@@ -1,0 +1,2 @@
+// Package storetest has the tests that every store passes.
+package storetest
