@@ -111,7 +111,7 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	}
 	stderr, _ := cmd.ErrOrStderr().(*os.File)
 	logging := telemetry.LogOptions{
-		Level: level, Format: string(cfg.Telemetry.Log.Format), Out: stderr,
+		Level: level, Current: new(zap.AtomicLevel), Format: string(cfg.Telemetry.Log.Format), Out: stderr,
 		Colour: console.StyleOf(cmd.ErrOrStderr(), lookupEnv).Colour,
 	}
 	var progress *starting
@@ -138,7 +138,7 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	}
 
 	opts := gateway.Options{
-		Config: cfg, Demo: source.File == "", Source: source, Version: version(), Logger: held, Stdio: stdio,
+		Config: cfg, Demo: source.File == "", Source: source, Version: version(), Logger: held, LogLevel: logging.Current, Stdio: stdio,
 		// Users of the demo have not chosen the ports.
 		StateDirs: stateDirs(cfg), Profile: endpoint.IDOf(o.profile),
 		AnyPort: source.File == "" && o.listen == "", AnyAdminPort: source.File == "" && o.adminListen == "",

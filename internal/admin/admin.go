@@ -11,6 +11,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
 
 	"mcpgateway/internal/origin"
 )
@@ -36,6 +37,9 @@ type Options struct {
 	// Status serves GET /-/status. It returns the body, which is sent as JSON. Without
 	// Status the path does not exist.
 	Status func() (body any, err error)
+	// LogLevel is the level of the log, which GET /-/loglevel shows and PUT changes. Without it the
+	// path does not exist.
+	LogLevel *zap.AtomicLevel
 	// Guard returns the guard that currently decides by Host and Origin which requests
 	// are served.
 	Guard func() *origin.Guard
@@ -87,6 +91,10 @@ func (o Options) machinePages() http.Handler {
 	if o.Status != nil {
 		r.With(o.requireToken).Get("/-/status", o.serveStatus)
 	}
+	if o.LogLevel != nil {
+		r.With(o.authorize).Get("/-/loglevel", o.serveLogLevel)
+		r.With(o.authorize).Put("/-/loglevel", o.setLogLevel)
+	}
 	if o.Pprof {
 		r.Group(func(r chi.Router) {
 			r.Use(o.authorize)
@@ -101,12 +109,16 @@ func (o Options) machinePages() http.Handler {
 	return r
 }
 
-// NewLocal returns the handler of status and reload for a listener that only the user of
+// NewLocal returns the handler of status, reload and log level for a listener that only the user of
 // the gateway can reach. It requires no token.
 func NewLocal(o Options) http.Handler {
 	r := chi.NewRouter()
 	r.Post("/-/reload", o.serveReload)
 	r.Get("/-/status", o.serveStatus)
+	if o.LogLevel != nil {
+		r.Get("/-/loglevel", o.serveLogLevel)
+		r.Put("/-/loglevel", o.setLogLevel)
+	}
 	return r
 }
 

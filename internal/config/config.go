@@ -123,8 +123,9 @@ type Limits struct {
 
 // Telemetry is about logs and records.
 type Telemetry struct {
-	Log   Log   `yaml:"log" doc:"the log, on stderr"`
-	Audit Audit `yaml:"audit" doc:"the record of decisions and calls"`
+	Log   Log           `yaml:"log" doc:"the log, on stderr"`
+	Audit Audit         `yaml:"audit" doc:"the record of decisions and calls"`
+	Slow  time.Duration `yaml:"slow" reload:"true" default:"5s" min:"0s" doc:"calls that take at least this long are logged with the time in each stage; 0s logs none"`
 }
 
 // AuditStdout is the value of Audit.File for standard output.

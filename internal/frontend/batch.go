@@ -61,7 +61,7 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, principal *call.Pr
 		return
 	}
 	p.sess = sess
-	answers, requests := s.answerBatch(sess, senderOf(p.w, r, principal), parts, s.options.Limits.JSON, func(from sender, m *wire.Message) *exchange {
+	answers, requests := s.answerBatch(sess, s.senderOf(p.w, r, principal), parts, s.options.Limits.JSON, func(from sender, m *wire.Message) *exchange {
 		return s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, from, m)
 	})
 	switch {

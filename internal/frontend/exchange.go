@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -47,6 +48,7 @@ type sink interface {
 // call's back channel.
 type exchange struct {
 	call        call.Call
+	trace       call.Trace // of the call
 	s           *Server
 	id          wire.ID
 	sink        sink
@@ -60,13 +62,32 @@ type exchange struct {
 // sender is the sender of one request.
 type sender struct {
 	principal *call.Principal
-	remote    string // the address, "" on stdio
-	request   string // the request id
+	remote    string             // the address, "" on stdio
+	request   string             // the request id
+	trace     *call.TraceContext // of the headers, or nil
 }
 
 // senderOf returns the sender of an HTTP request.
-func senderOf(w http.ResponseWriter, r *http.Request, principal *call.Principal) sender {
-	return sender{principal, r.RemoteAddr, requestid.Of(w)}
+func (s *Server) senderOf(w http.ResponseWriter, r *http.Request, principal *call.Principal) sender {
+	from := sender{principal: principal, remote: r.RemoteAddr, request: requestid.Of(w)}
+	if s.options.Tracer != nil {
+		from.trace = traceContext(r)
+	}
+	return from
+}
+
+// traceContext returns the trace context in the headers of a request, nil if there is none. A
+// header that is sent several times is one list (RFC 9110, section 5.3).
+func traceContext(r *http.Request) *call.TraceContext {
+	parent, state, baggage := r.Header["Traceparent"], r.Header["Tracestate"], r.Header["Baggage"]
+	if len(parent) != 1 && len(baggage) == 0 {
+		return nil
+	}
+	c := &call.TraceContext{Baggage: strings.Join(baggage, ",")}
+	if len(parent) == 1 {
+		c.Traceparent, c.Tracestate = parent[0], strings.Join(state, ",")
+	}
+	return c
 }
 
 // newExchange prepares a call. The caller registers it with begin, runs it, calls end,
@@ -77,6 +98,8 @@ func (s *Server) newExchange(parent context.Context, out sink, from sender, id w
 	x.ctx = &x.scope
 	x.call.ID, x.call.Remote, x.call.Principal = from.request, from.remote, from.principal
 	x.call.Back = x
+	x.trace.Message, x.trace.Incoming = id, from.trace
+	x.call.Trace = &x.trace
 	return x
 }
 

@@ -25,7 +25,7 @@ func (s *Server) initialize(p *postResponse, r *http.Request, principal *call.Pr
 		return true
 	}
 	claims := s.sessionIDs.Seal(client, principal, time.Now())
-	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, senderOf(p.w, r, principal), m)
+	x := s.legacyCall(context.WithoutCancel(r.Context()), p, nil, client, s.senderOf(p.w, r, principal), m)
 	defer x.Cancel(nil)
 	a, sess := x.openSession(session.Config{Claims: claims, Counted: true, Share: p.reserved.share})
 	switch {

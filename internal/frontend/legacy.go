@@ -38,7 +38,7 @@ func (s *Server) serveLegacy(p *postResponse, r *http.Request, principal *call.P
 		if sess != nil {
 			ctx = context.WithoutCancel(ctx)
 		}
-		x := s.legacyCall(ctx, p, sess, client, senderOf(p.w, r, principal), m)
+		x := s.legacyCall(ctx, p, sess, client, s.senderOf(p.w, r, principal), m)
 		defer x.Cancel(nil)
 		if sess == nil { // the client could not fetch the answer later
 			p.onLost = func() { x.Cancel(errClientGone) }

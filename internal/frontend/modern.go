@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
+	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/frontend/park"
@@ -33,7 +34,7 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, principal *call.P
 		s.rejectMessage(p.w, r, principal, m.ID, http.StatusBadRequest, err)
 		return true
 	}
-	x := s.modernCall(r.Context(), p, senderOf(p.w, r, principal), s.modernClientKey(r, principal, meta.info.Raw()), m, meta)
+	x := s.modernCall(r.Context(), p, s.senderOf(p.w, r, principal), s.modernClientKey(r, principal, meta.info.Raw()), m, meta)
 	x.reserved = &p.reserved
 	defer x.Cancel(nil)
 	p.onLost = func() { x.Cancel(errClientGone) }
@@ -88,13 +89,27 @@ func (x *exchange) answerModern() answer {
 // can be parked, or as any other call.
 func (x *exchange) runModern() answer {
 	if state := park.StateOf(&x.call); state != "" {
-		return x.outcome(x.s.parked.Resume(x, state))
+		return x.outcome(x.resume(state))
 	}
 	if park.Parkable(&x.call) {
 		body := x.reserved.takeBody() // strip has copied the params
 		return x.outcome(x.s.parked.Run(x, x.s.handle, body.release))
 	}
 	return x.run()
+}
+
+// resume passes a retry on to its parked call. The handler does not see the retry, so its span is
+// made here.
+func (x *exchange) resume(state string) (call.Result, error) {
+	tracer := x.s.options.Tracer
+	if tracer == nil {
+		return x.s.parked.Resume(x, state)
+	}
+	span := tracer.Begin(&x.call, nil, time.Now())
+	x.trace.Begin(time.Now, span)
+	res, err := x.s.parked.Resume(x, state)
+	span.End(time.Now(), &call.SpanEnd{Err: err, Revision: res.Revision})
+	return res, err
 }
 
 // modernClient returns the client that a request describes. It copies the metadata,

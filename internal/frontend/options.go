@@ -78,7 +78,10 @@ type Options struct {
 	// Subscriptions deliver updates of resources; nil means that there are none.
 	Subscriptions Subscriptions
 	// Tasks deliver changes of tasks; nil means that there are none.
-	Tasks    Tasks
+	Tasks Tasks
+	// Tracer makes spans of requests that resume parked calls. If it is nil, calls do not get the
+	// trace context of headers.
+	Tracer   call.Tracer
 	Sessions Sessions
 	Parking  Parking
 	Events   Events

@@ -65,7 +65,7 @@ func (s *Server) newPeer(ctx context.Context, principal *call.Principal, st *str
 // returns the error, and the id of the request if it has one. A running request takes
 // over what h holds.
 func (p *peer) receive(data []byte, request string, h *reservation) (wire.ID, *wire.Error) {
-	from := sender{p.principal, p.remote, request}
+	from := sender{principal: p.principal, remote: p.remote, request: request}
 	if isArray(data) {
 		return wire.ID{}, p.receiveBatch(data, from, h)
 	}

@@ -58,6 +58,8 @@ type Options struct {
 	Stdio bool
 	// Profile is the profile that the client of RunStdio gets, "" for the default one.
 	Profile string
+	// LogLevel is the level of Logger, which the admin address changes. It may be nil.
+	LogLevel *zap.AtomicLevel
 	// InProcess says that the gateway serves its own process with RunInProcess. It then
 	// listens nowhere either.
 	InProcess bool
@@ -113,6 +115,7 @@ type Gateway struct {
 	front         *frontend.Server
 	adminGuard    atomic.Pointer[origin.Guard]
 	epochs        *epochs
+	loggerLevel   *zap.AtomicLevel // of log; nil if it cannot be changed
 	logLevel      atomic.Int64     // the most verbose wire.Level that a client wants
 	audit         *telemetry.Audit // nil if none is configured
 
@@ -192,6 +195,7 @@ func New(o Options) (*Gateway, error) {
 		born:            time.Now(),
 		reloadQueue:     newReloadQueue(),
 		principals:      newPrincipals(),
+		loggerLevel:     o.LogLevel,
 		gatherSlots:     connector.NewGatherSlots(maxGathering),
 	}
 	if o.Stdio {

@@ -27,6 +27,7 @@ func (g *Gateway) buildRoutes(gen *generation, gathered snapshots, now time.Time
 	g.control.inputs = tableInputs{generation: gen, sources: g.catalogSources(gen, gathered, overdue)}
 	routes := &router.Routes{
 		Upstreams: make(map[string]router.Upstream), Subscribers: make(map[string]router.Subscriber), Bridge: gen.terms(), Results: gen.results,
+		Slow: gen.cfg.Telemetry.Slow,
 	}
 	ordinary := catalog.Build(g.tableOptions(gen, nil, gen.policy, &g.control.schemas), g.control.inputs.sources)
 	if routes.Table = ordinary; gen.defaultProfile != nil {

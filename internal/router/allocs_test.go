@@ -118,7 +118,9 @@ func TestTheLineOfACallAllocatesNothing(t *testing.T) {
 	res := wire.Raw(`{"content":[]}`)
 	for _, profile := range []string{"", "coding"} {
 		c.Principal = call.Anonymous.In(profile)
-		if n := testing.AllocsPerRun(100, func() { r.observe(c, &logFields{upstream: "files", item: "files__read", rule: "read"}, 1000, res, nil) }); n > 0 {
+		if n := testing.AllocsPerRun(100, func() {
+			r.observe(c, &logFields{upstream: "files", item: "files__read", rule: "read"}, 1000, false, res, nil)
+		}); n > 0 {
 			t.Errorf("%v allocations in profile %q", n, profile)
 		}
 	}

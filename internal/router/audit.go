@@ -88,6 +88,9 @@ func newAuditLine(event string, c *call.Call) *auditLine {
 	if c.Principal.Profile != "" {
 		l.text("profile", c.Principal.Profile, maxAuditName)
 	}
+	if id := c.Trace.ID(); id != "" {
+		l.text("trace_id", id, maxAuditName)
+	}
 	if c.Remote != "" {
 		l.text("remote", strings.TrimSuffix(c.Remote, ":0"), maxAuditName)
 	}
@@ -252,7 +255,7 @@ func outcomeOfResult(method string, raw wire.Raw) string {
 	case kind.IsString("task"), ofTool && task.Kind() == '{':
 		return "task"
 	case ofTool && isError.Bool():
-		return "tool_error"
+		return outcomeToolError
 	default:
 		return outcomeOK
 	}

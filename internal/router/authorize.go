@@ -13,11 +13,11 @@ import (
 
 // authorize asks policy whether the call may be made. It does not ask about the gateway's own
 // items: the calls that an own tool makes are judged one by one.
-func (f *forwarding) authorize(context.Context) (bool, error) {
+func (f *forwarding) authorize(ctx context.Context) (bool, error) {
 	if f.target.Part.Own() {
 		return false, nil
 	}
-	d, err := f.router.decide(auditDecision, f.call, itemOf(&f.target), f.target.Policy, &f.log)
+	d, err := f.decide(ctx, itemOf(&f.target))
 	switch {
 	case err != nil:
 		return false, err
@@ -30,10 +30,10 @@ func (f *forwarding) authorize(context.Context) (bool, error) {
 
 // authorizeTask asks policy whether the caller may use the tool that began the task. A
 // task whose tool is refused looks like one that does not exist; the log says more.
-func (f *forwarding) authorizeTask(context.Context) (bool, error) {
+func (f *forwarding) authorizeTask(ctx context.Context) (bool, error) {
 	t := &f.target
 	it := auditedItem{call.Tool, t.OrdinaryName(), f.upstreamName(), t.Native, true}
-	d, err := f.router.decide(auditDecision, f.call, it, t.Policy, &f.log)
+	d, err := f.decide(ctx, it)
 	switch {
 	case err != nil:
 		return false, err
@@ -42,6 +42,14 @@ func (f *forwarding) authorizeTask(context.Context) (bool, error) {
 	}
 	f.decision, f.authorized = d, true
 	return false, nil
+}
+
+// decide asks policy about the call, whose item is that of the target, as [Router.decide] does.
+func (f *forwarding) decide(ctx context.Context, it auditedItem) (policy.Decision, error) {
+	timer := f.call.Trace.Start(ctx, call.StageAuthorize, call.SpanStart{})
+	d, err := f.router.decide(auditDecision, f.call, it, f.target.Policy, &f.log)
+	timer.End(err)
+	return d, err
 }
 
 // decide asks policy about one call. Lists asked the same function when the view

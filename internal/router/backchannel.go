@@ -17,6 +17,7 @@ type backChannel struct {
 	to          call.BackChannel
 	principal   *call.Principal // that made the call
 	reservation *reservation    // what the call has taken out of limits, nil for nothing
+	trace       *call.Trace     // of the call, nil for none
 }
 
 func (b *backChannel) Notify(method string, params wire.Raw) {
@@ -39,7 +40,9 @@ func (b *backChannel) maySee(native string) bool {
 // Ask puts a question to the client. If the client cannot answer it, or does not answer in time,
 // the gateway answers for it.
 func (b *backChannel) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
+	timer := b.trace.Start(ctx, call.StageAsk, call.SpanStart{Method: method, Upstream: b.part.Upstream(), Params: params})
 	answer, outcome, err := b.ask(ctx, method, params)
+	timer.End(err)
 	b.router.metrics.countAsk(method, outcome)
 	return answer, err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/consent"
 	"mcpgateway/internal/wire"
 )
@@ -65,7 +66,9 @@ func (f *forwarding) ask(ctx context.Context) (bool, error) {
 	}
 	timed, cancel := context.WithTimeout(ctx, terms.AskTimeout)
 	defer cancel()
+	timer := f.call.Trace.Start(timed, call.StageConfirm, call.SpanStart{Method: wire.MethodElicit})
 	answer, err := f.call.Back.Ask(timed, wire.MethodElicit, fitted)
+	timer.End(err)
 	var refusal *wire.Error
 	switch {
 	case err == nil:

@@ -74,7 +74,7 @@ func (f *forwarding) session() string { return f.back.session }
 func (f *forwarding) openBackChannel(session string) *backChannel {
 	f.back = backChannel{
 		asker: asker{f.router, f.routes, f.target.Part, session, f.call.Client},
-		to:    f.call.Back, principal: f.call.Principal, reservation: f.reservation,
+		to:    f.call.Back, principal: f.call.Principal, reservation: f.reservation, trace: f.call.Trace,
 	}
 	return &f.back
 }

@@ -161,6 +161,7 @@ const (
 	outcomeUnavailable = "unavailable" // the upstream could not be reached or did not answer
 	outcomeCancelled   = "cancelled"
 	outcomeLimited     = "limited"      // a limit of a rule is reached
+	outcomeToolError   = "tool_error"   // the result of the tool says that it failed
 	outcomeURLRequired = "url_required" // the user has to open a page first (2025-11-25, -32042)
 )
 
@@ -218,17 +219,23 @@ func (l *logFields) decision(it *auditedItem, d *policy.Decision) {
 }
 
 // maxFields is the number of fields of the log line of a call.
-const maxFields = 10
+const maxFields = 11
 
 // milliseconds is a duration as the log and the audit have it.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// observe counts and logs a call that has ended. res is its result if err is nil.
-func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, res wire.Raw, err error) {
+// observe counts and logs a call that has ended. res is its result if err is nil. The histogram
+// gets the trace as an exemplar if it is exported.
+func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, exported bool, res wire.Raw, err error) {
 	method := labelOf(c)
 	outcome := outcomeOf(err)
 	r.metrics.requestCounters.get(requestLabels{method, log.upstream, outcome}).Inc()
-	r.metrics.durationObservers.get(durationLabels{method, log.upstream}).Observe(duration.Seconds())
+	observer := r.metrics.durationObservers.get(durationLabels{method, log.upstream})
+	if with, ok := observer.(prometheus.ExemplarObserver); ok && exported {
+		with.ObserveWithExemplar(duration.Seconds(), prometheus.Labels{"trace_id": c.Trace.ID()})
+	} else {
+		observer.Observe(duration.Seconds())
+	}
 
 	if r.onFailed != nil && log.upstream != "" && (outcome == outcomeError || outcome == outcomeUnavailable) {
 		r.onFailed(FailedCall{log.upstream, method, log.item, c.ID, reasonOf(outcome, c, log, err)})
@@ -259,6 +266,9 @@ func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, r
 	fields = append(fields, zap.String("outcome", outcome))
 	if reason := reasonOf(outcome, c, log, err); reason != "" {
 		fields = append(fields, zap.String("reason", reason))
+	}
+	if id := c.Trace.ID(); id != "" {
+		fields = append(fields, zap.String("trace_id", id))
 	}
 	entry.Write(append(fields, zap.Float64("duration_ms", milliseconds(duration)))...)
 	clear(room[:])

@@ -51,11 +51,15 @@ func (f *forwarding) own(ctx context.Context) (bool, error) {
 	var calls atomic.Uint64
 	f.used = new(usedItems)
 	inner := func(ctx context.Context, c *call.Call) (call.Result, error) {
-		d := *c
+		d := struct {
+			call.Call
+			trace call.Trace
+		}{Call: *c}
+		d.trace.Parent, d.Trace = f.call.Trace.Span(), &d.trace
 		d.ID = f.call.ID + "." + strconv.FormatUint(calls.Add(1), 10)
 		d.Depth = f.call.Depth + 1
 		d.TakesRounds = false // only the client's own request may end with a round
-		res, log, err := f.router.serve(ctx, &d)
+		res, log, err := f.router.serve(ctx, &d.Call)
 		f.used.add(log.used)
 		return res, err
 	}

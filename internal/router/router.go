@@ -40,6 +40,8 @@ type Routes struct {
 	// Subscribers are the upstreams that accept subscriptions, by name.
 	Subscribers map[string]Subscriber
 	Bridge      BridgeSettings
+	// Slow is the time from which on calls are logged with their stages; 0 logs none.
+	Slow time.Duration
 	// Results are the rules about results of tools by profile, for the profiles that have any.
 	// If it is nil, calls have no cost for it.
 	Results map[string]ResultRules
@@ -159,6 +161,8 @@ type Options struct {
 	OwnTools OwnTools
 	// Results keeps long results. It is required if Routes have rules with a maximum.
 	Results results.Store
+	// Tracer makes a span of each call. It is optional, and costs nothing without.
+	Tracer call.Tracer
 	// Audit records decisions and calls. It is optional and costs nothing without.
 	Audit *Audit
 	// OnNonconforming is called with each answer of an upstream that violates the
@@ -205,6 +209,7 @@ type Router struct {
 	polls           *taskPolls
 	early           earlyLists
 	audit           *Audit
+	tracer          call.Tracer         // nil for none
 	onNonconforming func(Nonconforming) // nil for none
 	onFailed        func(FailedCall)    // nil for none
 	latest          func(*call.Principal) *call.Principal
@@ -228,6 +233,7 @@ func New(o Options, first *Routes) *Router {
 		ownTools:        o.OwnTools,
 		results:         o.Results,
 		audit:           o.Audit,
+		tracer:          o.Tracer,
 		onNonconforming: o.OnNonconforming,
 		onFailed:        o.OnFailed,
 		polls:           newTaskPolls(),
@@ -269,13 +275,15 @@ func (r *Router) Handle(ctx context.Context, c *call.Call) (call.Result, error) 
 // handleRecorded answers one call, and has it in the log, the metrics and the audit.
 func (r *Router) handleRecorded(ctx context.Context, c *call.Call) (call.Result, logFields, error) {
 	begin := time.Now()
+	r.beginTrace(c, begin)
 	res, log, err := r.handle(ctx, c)
 	duration := time.Since(begin)
+	exported := r.endTrace(c, &log, begin, duration, res, err)
 	if log.own {
 		r.observeOwn(c, &log, duration, err)
 		return res, log, err
 	}
-	r.observe(c, &log, duration, res.Raw, err)
+	r.observe(c, &log, duration, exported, res.Raw, err)
 	if r.audit != nil {
 		if public, ok := auditedName(c); ok {
 			if public != "" && log.item != "" {

@@ -70,13 +70,20 @@ func NewSubscriptions(r *Router) *Subscriptions {
 // does not block.
 func (s *Subscriptions) Subscribe(ctx context.Context, c *call.Call, public string, deliver func(uri string, params wire.Raw)) (cancel func(), err error) {
 	begin := time.Now()
-	d := *c
+	d := struct {
+		call.Call
+		trace call.Trace
+	}{Call: *c}
 	d.Method = wire.MethodResourcesSubscribe // a listen request subscribes to many
-	cancel, log, err := s.subscribe(ctx, &d, public, deliver)
+	d.trace.Follow(c.Trace)
+	d.Trace = &d.trace
+	s.router.beginTrace(&d.Call, begin)
+	cancel, log, err := s.subscribe(ctx, &d.Call, public, deliver)
 	duration := time.Since(begin)
-	s.router.observe(&d, &log, duration, nil, err)
+	exported := s.router.endTrace(&d.Call, &log, begin, duration, call.Result{}, err)
+	s.router.observe(&d.Call, &log, duration, exported, nil, err)
 	if a := s.router.audit; a != nil {
-		a.ended(&d, public, &log, call.Result{}, duration, err)
+		a.ended(&d.Call, public, &log, call.Result{}, duration, err)
 	}
 	return cancel, err
 }

@@ -30,9 +30,11 @@ func NewRegistry() *prometheus.Registry {
 
 // LogOptions configure the logger.
 type LogOptions struct {
-	Level  string // debug, info, warn, error
-	Format string // console, json, or auto: console when Out is a terminal
-	Out    *os.File
+	Level string // debug, info, warn, error
+	// Current, if set, becomes the level of the logger, which may be changed later.
+	Current *zap.AtomicLevel
+	Format  string // console, json, or auto: console when Out is a terminal
+	Out     *os.File
 	// Colour colors the level in the console format.
 	Colour bool
 	// Through, if set, receives the lines instead of Out. Use it if something else writes
@@ -62,9 +64,12 @@ const flushInterval = 200 * time.Millisecond
 // NewLogger returns a logger and a function that writes the buffered lines and ends the
 // logger's goroutine. Lines of level warn and above are written at once.
 func NewLogger(o LogOptions) (*zap.Logger, func(), error) {
-	level, err := zapcore.ParseLevel(o.Level)
+	level, err := zap.ParseAtomicLevel(o.Level)
 	if err != nil {
 		return nil, nil, fmt.Errorf("log level %q: want debug, info, warn or error", o.Level)
+	}
+	if o.Current != nil {
+		*o.Current = level
 	}
 	var enc zapcore.Encoder
 	if !o.JSON() {

@@ -24,7 +24,8 @@ type parkable struct {
 	t     *Table
 	scope call.Scope // the context of the call
 	call  call.Call
-	id    string // identifies the parked call, unguessable; "" before it was parked
+	trace call.Trace // of the call
+	id    string     // identifies the parked call, unguessable; "" before it was parked
 
 	mu sync.Mutex
 	// client is the client as its last request has described it: with each request it
@@ -43,6 +44,7 @@ type parkable struct {
 	over    bool   // no request can wait for the call
 	gather  *time.Timer
 	expire  *time.Timer
+	pause   call.Timer // while the call is parked
 }
 
 // answer is what the handler has returned, or the result of a round.
@@ -78,6 +80,7 @@ func (t *Table) Run(r Request, handle Handler, release func()) (call.Result, err
 	k := &parkable{t: t, call: *r.Call()}
 	k.scope.Begin(context.WithoutCancel(r.Context()))
 	k.call.Back = k
+	k.startTrace()
 	w := newWaiter(r)
 	k.client, k.waiters = k.call.Client, []*waiter{w}
 	err := t.start(k, func() {
@@ -133,6 +136,7 @@ func (k *parkable) park() {
 	}
 	k.round++
 	k.parked = true
+	k.pause = k.trace.Start(context.Background(), call.StageParked, call.SpanStart{})
 	k.t.options.Gauge.Inc()
 	round := k.round
 	ttl := k.t.options.TTL()
@@ -247,6 +251,7 @@ func (k *parkable) close() {
 func (k *parkable) unpark() {
 	if k.parked {
 		k.parked = false
+		k.pause.End(nil)
 		k.expire.Stop()
 		k.t.options.Gauge.Dec()
 	}

@@ -102,6 +102,7 @@ func (k *parkable) rejoin(w *waiter, round uint32, responses wire.Value) (invali
 	if err := k.checkAnswers(responses); err != nil {
 		return err, nil
 	}
+	k.linkTrace(w.Call().Trace)
 	k.unpark()
 	k.client, k.waiters = w.Call().Client, append(k.waiters, w)
 	unanswered := k.open[:0:0]

@@ -44,7 +44,8 @@ type callGuard struct {
 	limiter  *fairLimiter  // the limiter of the call's slot, nil before the first one
 	hasSlot  bool          // the call has a slot now
 	closed   bool
-	openAsks int // asks
+	openAsks int       // asks
+	span     call.Span // of the last attempt, nil if calls are not traced
 	asks     sync.WaitGroup
 }
 
@@ -121,6 +122,13 @@ func (g *callGuard) close() {
 	g.asks.Wait()
 }
 
+// setSpan sets the span of the attempt that begins. Spans of asks are below it.
+func (g *callGuard) setSpan(span call.Span) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.span = span
+}
+
 // Notify implements [call.BackChannel].
 func (g *callGuard) Notify(method string, params wire.Raw) {
 	if method == wire.NoteMessage && !protocol.WantsLog(g.level, params) {
@@ -157,13 +165,14 @@ func (g *callGuard) Ask(ctx context.Context, method string, params wire.Raw) (wi
 	g.releaseSlot()
 	g.restart()
 	g.asks.Add(1)
+	span := g.span
 	g.mu.Unlock()
 	defer g.asks.Done()
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(&g.Scope, cancel)()
-	result, err := g.back.Ask(ctx, method, params)
+	result, err := g.back.Ask(call.ContextWithSpan(ctx, span), method, params)
 
 	g.mu.Lock()
 	g.openAsks--

@@ -105,7 +105,7 @@ func (c *Connector) send(g *callGuard, cl *call.Call, trial bool) (call.Result, 
 	inflight.Inc()
 	defer inflight.Dec()
 
-	conn, err := c.await(ctx, nil)
+	conn, err := c.awaitFor(ctx, cl, nil)
 	if err != nil {
 		return call.Result{}, err
 	}
@@ -115,7 +115,7 @@ func (c *Connector) send(g *callGuard, cl *call.Call, trial bool) (call.Result, 
 		}
 	}
 	c.applyLogLevel(ctx, cl)
-	result, err := c.draft.call(ctx, conn, cl)
+	result, err := c.attempt(ctx, g, conn, cl)
 	f, ok := errors.AsType[*protocol.CallError](err)
 	if !ok || f.Unauthenticated || f.RetryAfter > 0 || !(f.NotSent || (f.ConnectionLost && !f.MayHaveExecuted && c.mayRepeat(cl))) {
 		return result, err
@@ -124,10 +124,10 @@ func (c *Connector) send(g *callGuard, cl *call.Call, trial bool) (call.Result, 
 	c.o.Logger.Info("a call is sent again", zap.String("method", cl.Method), zap.String("request", cl.ID),
 		zap.Bool("delivered", !f.NotSent), zap.String("reason", f.Reason))
 	for began := time.Now(); ; {
-		if conn, err = c.awaitRetry(ctx, conn, f); err != nil {
+		if conn, err = c.awaitRetry(ctx, cl, conn, f); err != nil {
 			return call.Result{}, err
 		}
-		result, err = c.draft.call(ctx, conn, cl)
+		result, err = c.attempt(ctx, g, conn, cl)
 		f, ok = errors.AsType[*protocol.CallError](err)
 		if unreached := ok && f.NotSent && f.ConnectionLost; !unreached || time.Since(began) >= c.o.Limits.StartupWait {
 			return result, err
@@ -137,16 +137,50 @@ func (c *Connector) send(g *callGuard, cl *call.Call, trial bool) (call.Result, 
 
 // awaitRetry returns the conversation for a call that failed with f in the conversation
 // past: another one if past has ended. Otherwise past is checking its connection.
-func (c *Connector) awaitRetry(ctx context.Context, past protocol.Conn, f *protocol.CallError) (protocol.Conn, error) {
+func (c *Connector) awaitRetry(ctx context.Context, cl *call.Call, past protocol.Conn, f *protocol.CallError) (protocol.Conn, error) {
 	switch {
 	case f.ConversationClosed:
-		return c.await(ctx, past)
+		return c.awaitFor(ctx, cl, past)
 	case f.ConnectionLost:
 		if err := protocol.Sleep(ctx, protocol.AttemptGap); err != nil {
 			return nil, err
 		}
 	}
-	return c.await(ctx, nil)
+	return c.awaitFor(ctx, cl, nil)
+}
+
+// attempt sends a call once. The server gets the trace context of the attempt.
+func (c *Connector) attempt(ctx context.Context, g *callGuard, conn protocol.Conn, cl *call.Call) (call.Result, error) {
+	timer := cl.Trace.Start(ctx, call.StageUpstream, c.spanStart(cl))
+	if timer.Span != nil {
+		traced := *cl // the attempt before may still use its own
+		traced.TraceContext = timer.Context()
+		cl = &traced
+		g.setSpan(timer.Span)
+	}
+	result, err := c.draft.call(ctx, conn, cl)
+	timer.End(err)
+	return result, err
+}
+
+// spanStart returns what spans of a call say about it.
+func (c *Connector) spanStart(cl *call.Call) call.SpanStart {
+	about := call.SpanStart{Method: cl.Method, Upstream: c.o.Name}
+	if m := wire.MethodOf(cl.Method); cl.Trace.Span() != nil && m.Kind == wire.KindCall && m.Member == "name" {
+		about.Item = wire.ValueOf(cl.Params).Get(m.Member).Str()
+	}
+	return about
+}
+
+// awaitFor is await for a call, whose wait for a connection is measured.
+func (c *Connector) awaitFor(ctx context.Context, cl *call.Call, past protocol.Conn) (protocol.Conn, error) {
+	if found := c.current(); found != nil && found != past {
+		return found, nil
+	}
+	timer := cl.Trace.Start(ctx, call.StageConnect, call.SpanStart{Upstream: c.o.Name})
+	conn, err := c.await(ctx, past)
+	timer.End(err)
+	return conn, err
 }
 
 // needsTurn reports whether a request waits for its turn where calls take turns.
@@ -157,7 +191,12 @@ func needsTurn(method string) bool { return wire.MethodOf(method).Kind != wire.K
 
 // acquireSlot acquires a slot for a call, see [fairLimiter.acquire].
 func (c *Connector) acquireSlot(ctx context.Context, p *fairLimiter, cl *call.Call) error {
+	if p.tryAcquire() {
+		return nil
+	}
+	timer := cl.Trace.Start(ctx, call.StageSlot, call.SpanStart{Upstream: c.o.Name})
 	err := p.acquire(ctx, cl.ShareKey)
+	timer.End(err)
 	if err != nil && ctx.Err() != nil {
 		return c.expired(ctx, p)
 	}

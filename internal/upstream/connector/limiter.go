@@ -70,6 +70,17 @@ func newFairLimiter(size int, q *limiterQueue) *fairLimiter {
 	return &fairLimiter{queue: q, size: size, free: size, waiting: make(map[uint64][]*waiter)}
 }
 
+// tryAcquire takes a slot if one is free.
+func (p *fairLimiter) tryAcquire() bool {
+	p.queue.mu.Lock()
+	defer p.queue.mu.Unlock()
+	if p.free <= 0 {
+		return false
+	}
+	p.free--
+	return true
+}
+
 // acquire takes a slot for a call of this owner, and waits for one until ctx ends.
 // The error is a *CallError if no more calls may wait, or that of ctx.
 func (p *fairLimiter) acquire(ctx context.Context, owner uint64) error {

@@ -1,0 +1,67 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// steps is a clock that advances by a second each time.
+func steps() func() time.Time {
+	now := time.Unix(0, 0)
+	return func() time.Time {
+		now = now.Add(time.Second)
+		return now
+	}
+}
+
+func TestTraceMeasuresStages(t *testing.T) {
+	var tr Trace
+	tr.Begin(steps(), nil)
+	outer := tr.Start(t.Context(), StageUpstream, SpanStart{})
+	inner := tr.Start(t.Context(), StageAsk, SpanStart{})
+	inner.End(nil)
+	outer.End(errors.New("failed"))
+	again := tr.Start(t.Context(), StageAsk, SpanStart{})
+	again.End(nil)
+	want := map[Stage]time.Duration{StageUpstream: 3 * time.Second, StageAsk: 2 * time.Second}
+	for s := range NumStages {
+		if tr.Spent(s) != want[s] {
+			t.Errorf("%s: %s, want %s", s, tr.Spent(s), want[s])
+		}
+	}
+	if tr.ID() != "" || tr.Span() != nil || outer.Context() != nil {
+		t.Error("a call without a span has a trace")
+	}
+}
+
+// A call without a trace, or whose trace has not begun, needs no special case.
+func TestNoTrace(t *testing.T) {
+	var none *Trace
+	none.Begin(time.Now, nil)
+	none.Follow(nil)
+	for _, tr := range []*Trace{none, {}} {
+		timer := tr.Start(t.Context(), StageSlot, SpanStart{})
+		timer.End(nil)
+		if tr.Spent(StageSlot) != 0 || tr.ID() != "" || tr.Span() != nil || timer.Context() != nil {
+			t.Error("it recorded something")
+		}
+	}
+}
+
+func TestTraceAllocatesNothing(t *testing.T) {
+	ctx := context.Background()
+	for name, clock := range map[string]func() time.Time{"off": nil, "measured": time.Now} {
+		var tr Trace
+		if clock != nil {
+			tr.Begin(clock, nil)
+		}
+		if n := testing.AllocsPerRun(100, func() {
+			timer := tr.Start(ContextWithSpan(ctx, nil), StageUpstream, SpanStart{Method: "tools/call"})
+			timer.End(nil)
+		}); n > 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}

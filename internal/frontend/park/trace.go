@@ -1,0 +1,22 @@
+package park
+
+import "mcpgateway/internal/call"
+
+// startTrace gives the call a trace of its own: it outlives its first request.
+func (k *parkable) startTrace() {
+	k.trace.Follow(k.call.Trace)
+	k.call.Trace = &k.trace
+}
+
+// linkTrace links the spans of the parked call and of the retry that resumes it. The caller
+// holds mu.
+func (k *parkable) linkTrace(retry *call.Trace) {
+	call, resumed := k.trace.Span(), retry.Span()
+	if call == nil || resumed == nil {
+		return
+	}
+	resumed.Link(call.Context())
+	if k.pause.Span != nil {
+		k.pause.Span.Link(resumed.Context())
+	}
+}
