@@ -14,14 +14,12 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
-	"mcpgateway/internal/auth"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
-	"mcpgateway/internal/wire"
 )
 
 // visitOptions are the flags of verbs that use upstreams without serving them.
@@ -167,9 +165,9 @@ func (o *visitOptions) assumed(cfg *config.Config) (who *call.Principal, remarks
 	if o.as == "" {
 		return call.Anonymous.In(endpoint.IDOf(o.profile)), nil, nil
 	}
-	p, err := parsePrincipal(o.as)
+	p, err := inspect.ParsePrincipal(o.as)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, usageError{fmt.Errorf("--as %s: %w", o.as, err)}
 	}
 	return gateway.AssumedPrincipal(cfg, p, o.profile)
 }
@@ -180,48 +178,6 @@ func (o *visitOptions) warnWithoutCredentials(cmd *cobra.Command, cfg *config.Co
 		return
 	}
 	warn(cmd, "clients must authenticate (auth.mode), and without --as this is the view of a client without credentials; set a principal with --as SUBJECT,group=G")
-}
-
-// credentialKinds are the values of proof in --as.
-var credentialKinds = []string{"none", "local", auth.MethodAPIKey, auth.MethodToken, auth.MethodCertificate}
-
-// parsePrincipal parses SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE. The value of a claim is
-// JSON, or else a string.
-func parsePrincipal(text string) (*call.Principal, error) {
-	subject, rest, _ := strings.Cut(text, ",")
-	p := &call.Principal{Subject: subject}
-	if subject == "" || strings.Contains(subject, "=") {
-		return nil, usageError{fmt.Errorf("--as %s: must begin with the subject, such as alice,group=dev", text)}
-	}
-	for word := range strings.SplitSeq(rest, ",") {
-		key, value, _ := strings.Cut(word, "=")
-		switch {
-		case word == "" && rest == "":
-		case key == "group" && value != "":
-			p.Groups = append(p.Groups, value)
-		case key == "scope" && value != "":
-			p.Scopes = append(p.Scopes, value)
-		case key == "issuer" && value != "":
-			p.Issuer = value
-		case key == "proof":
-			if !slices.Contains(credentialKinds, value) {
-				return nil, usageError{fmt.Errorf("--as %s: %q must be one of %s", text, value, strings.Join(credentialKinds, ", "))}
-			}
-			p.AuthMethod = value
-		case strings.HasPrefix(key, "claim.") && len(key) > len("claim.") && value != "":
-			claim := wire.Raw(value)
-			if wire.Check(claim, wire.Limits{}, wire.Strict) != nil {
-				claim = wire.String(value)
-			}
-			if p.Claims == nil {
-				p.Claims = wire.Raw(`{}`)
-			}
-			p.Claims = wire.SetMember(p.Claims, strings.TrimPrefix(key, "claim."), claim)
-		default:
-			return nil, usageError{fmt.Errorf("--as %s: %q must be group=G, scope=S, issuer=I, proof=P or claim.NAME=VALUE", text, word)}
-		}
-	}
-	return p, nil
 }
 
 // visit runs the upstreams of a configuration while do uses them. It ends with the first SIGINT or SIGTERM,

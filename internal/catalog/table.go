@@ -116,6 +116,9 @@ func (t *Table) sanitizeInstructions(p *Part) {
 // sources. The slice must not be changed.
 func (t *Table) Findings() []Finding { return t.findings }
 
+// Published returns all items of a kind, whoever may see them, in the order of lists. The slice must not be changed.
+func (t *Table) Published(kind call.Kind) []*Entry { return t.entries[kind] }
+
 // Part returns the part of the upstream with this name.
 func (t *Table) Part(upstream string) (*Part, bool) {
 	p, ok := t.byName[upstream]

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/webui"
 )
@@ -12,5 +13,8 @@ func (g *Gateway) newConsole() *webui.Console {
 	}
 	return webui.New(webui.Options{
 		Inspector: g.inspector, Status: g.Status, History: inspect.NewHistory(g.registry), Token: g.cfg.Admin.Token.Reveal(),
+		Assume: func(p *call.Principal, profile string) (*call.Principal, []string, error) {
+			return AssumedPrincipal(g.generation.Load().cfg, p, profile)
+		},
 	})
 }

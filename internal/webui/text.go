@@ -24,6 +24,7 @@ var functions = template.FuncMap{
 	"rate":    rate,
 	"percent": percent,
 	"plural":  plural,
+	"last":    func(first, n int) int { return first + n - 1 },
 }
 
 // visible writes control and invisible characters as ⟨U+202E⟩, and bytes that are no UTF-8 as ⟨xFF⟩. It is for

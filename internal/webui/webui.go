@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/inspect"
 )
 
@@ -25,6 +26,10 @@ type Options struct {
 	// Token is the admin token. Without one, the console is for requests that a program on this
 	// machine sent directly.
 	Token string
+	// Assume completes a principal that a person describes, as authentication in the named profile
+	// would: with the groups and scopes of the configuration. remarks are sentences about what does
+	// not fit. It may be nil.
+	Assume func(p *call.Principal, profile string) (out *call.Principal, remarks []string, err error)
 	// Actions allows what changes something.
 	Actions bool
 }

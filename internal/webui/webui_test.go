@@ -15,8 +15,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/profile"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
@@ -28,7 +31,9 @@ const hostile = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'`{{.}}\
 // fake is the gateway behind the console of a test.
 type fake struct {
 	inspect.Gateway
-	table *catalog.Table
+	t      *testing.T
+	tools  []wire.Raw
+	policy *policy.Policy
 
 	mu        sync.Mutex
 	upstreams []inspect.Upstream
@@ -46,14 +51,45 @@ func (f *fake) set(to []inspect.Upstream) {
 	f.upstreams = to
 }
 
-func (f *fake) Profiles() []inspect.Profile      { return []inspect.Profile{{Name: "default"}} }
-func (f *fake) Profile(string) *profile.Profile  { return nil }
-func (f *fake) Current(id string) *catalog.Table { return f.table }
+func (f *fake) Profiles() []inspect.Profile     { return []inspect.Profile{{Name: "default"}} }
+func (f *fake) Profile(string) *profile.Profile { return nil }
+func (f *fake) Policy() *policy.Policy          { return f.policy }
+func (f *fake) ListedTools(string) []wire.Raw   { return f.tools }
+func (f *fake) Current(id string) *catalog.Table {
+	if id != "" {
+		return nil
+	}
+	return f.TableUnder(f.policy, nil)
+}
+
+func (f *fake) TableUnder(p *policy.Policy, _ *profile.Profile) *catalog.Table {
+	naming, err := namespace.New("files", "files", "__")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	src := catalog.Source{Naming: naming, Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"tools":{},"prompts":{},"resources":{}}`)}
+	bad := wire.String(hostile)
+	src.Items[call.Tool] = f.tools
+	src.Items[call.Prompt] = []wire.Raw{wire.SetMember(wire.Raw(`{"name":"ask","arguments":[{"name":"topic","required":true}]}`), "description", bad)}
+	src.Items[call.Resource] = []wire.Raw{wire.SetMember(wire.Raw(`{"uri":"file:///a","mimeType":"text/html"}`), "name", bad)}
+	src.Items[call.Template] = []wire.Raw{wire.SetMember(wire.Raw(`{"uriTemplate":"file:///{path}"}`), "name", bad)}
+	return catalog.Build(catalog.Options{Policy: p}, []catalog.Source{src})
+}
+
+// testTools are what the upstream files lists.
+var testTools = []wire.Raw{
+	wire.SetMember(wire.SetMember(wire.Raw(`{"name":"read","title":"Read a file","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","required":["path"],`+
+		`"properties":{"path":{"type":"string","format":"uri","default":"<b>"},"mode":{"enum":["a","<i>"]},"deep":{"type":"array","items":{"$ref":"#/$defs/d"}}},"$defs":{"d":{"type":"object","properties":{"leaf":{"type":"number","minimum":3}}}}}}`),
+		"description", wire.String(hostile)), "outputSchema", wire.Raw(`{"type":"object","properties":{"out":{"type":"string"}}}`)),
+	wire.Raw(`{"name":"write","description":"Writes\nmuch","annotations":{"destructiveHint":true},"inputSchema":{"type":"object"}}`),
+	wire.Raw(`{"name":"<script>alert(1)</script>","inputSchema":{"type":"object"}}`),
+	wire.Raw(`{"name":"faulty","inputSchema":{"type":"string"}}`),
+}
 
 // newTestConsole returns the console of a gateway with one hostile upstream.
 func newTestConsole(t *testing.T, o Options) (*Console, *fake) {
 	t.Helper()
-	f := &fake{upstreams: []inspect.Upstream{
+	f := &fake{t: t, tools: testTools, policy: policy.MustNew(policy.Options{Default: policy.Allow}), upstreams: []inspect.Upstream{
 		{
 			Name: "files", State: connector.Ready, Since: time.Now(), Transport: "stdio", Revision: wire.Rev20251125,
 			Server:    wire.SetMember(wire.Raw(`{"version":"1"}`), "title", wire.String(hostile)),

@@ -1,0 +1,135 @@
+package webui
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/wire"
+)
+
+var itemPage = &page{path: "/catalog/item", name: "item", title: "Item", data: (*Console).item, hidden: "catalog"}
+
+// maxRaw bounds the JSON of an item on its page, in bytes.
+const maxRaw = 256 << 10
+
+// itemView is what the page of one item shows.
+type itemView struct {
+	filter
+	Public, Native, Upstream, Title, Description string
+	Facts                                        []fact
+	Hints                                        []string
+	Schemas                                      []schemaView
+	Problems                                     []problem
+	Raw                                          string
+	Cut                                          bool // the JSON is longer
+	Back                                         string
+	Explained                                    *inspect.ExplanationReport
+	Arguments                                    string // of the question
+	ArgumentsError                               string
+}
+
+// fact is one member of an item that has no place of its own.
+type fact struct{ Name, Value string }
+
+// schemaView is a schema for a person.
+type schemaView struct {
+	Title  string
+	Fields []schemaField
+	More   bool // it is larger than what is shown
+	Empty  string
+}
+
+func (c *Console) item(r *http.Request) (any, error) {
+	f, name := c.filterOf(r), r.URL.Query().Get("name")
+	table := c.Inspector.Current(f.Profile)
+	if table == nil {
+		return nil, notFoundError("There is no profile " + f.Profile + ".")
+	}
+	e := entryOf(table, f.kind, name)
+	if e == nil {
+		return nil, notFoundError("There is no " + f.Kind + " " + name + " now.")
+	}
+	item := valueOf(e.Raw)
+	v := &itemView{
+		filter: f, Public: e.Public, Native: e.Native, Upstream: e.Upstream(), Title: titleOf(item), Description: item.Get("description").Str(),
+		Hints: hintsOf(item.Get("annotations")), Back: Prefix + "/catalog" + f.query(nil), Arguments: r.URL.Query().Get("args"),
+	}
+	for _, member := range []string{"mimeType", "size"} {
+		if value := item.Get(member); value.Exists() {
+			v.Facts = append(v.Facts, fact{member, plain(value)})
+		}
+	}
+	switch e.Kind {
+	case call.Tool:
+		v.Schemas = append(v.Schemas, schemaOf("Arguments", item.Get("inputSchema"), "It takes no arguments."))
+		if out := item.Get("outputSchema"); out.Exists() {
+			v.Schemas = append(v.Schemas, schemaOf("Structured result", out, "Any object."))
+		}
+	case call.Prompt:
+		v.Schemas = append(v.Schemas, argumentsOf(item.Get("arguments")))
+	}
+	for _, found := range table.Findings() {
+		if found.Kind == e.Kind && found.Upstream == v.Upstream && found.Native == e.Native {
+			v.Problems = append(v.Problems, problemOf(found))
+		}
+	}
+	v.Raw, v.Cut = indented(e.Raw)
+	c.explain(v, e)
+	return v, nil
+}
+
+// entryOf returns an item by its public name, nil if there is none.
+func entryOf(table *catalog.Table, kind call.Kind, public string) *catalog.Entry {
+	for _, e := range table.Published(kind) {
+		if e.Public == public {
+			return e
+		}
+	}
+	return nil
+}
+
+// explain asks what policy says about the item for the chosen principal.
+func (c *Console) explain(v *itemView, e *catalog.Entry) {
+	if v.who == nil {
+		return
+	}
+	q := inspect.Question{Kind: e.Kind, Public: e.Public, Principal: v.who, Revision: wire.Rev20260728}
+	if v.Arguments != "" {
+		given := wire.Raw(v.Arguments)
+		if err := wire.Check(given, wire.Limits{}, wire.Strict); err != nil || valueOf(given).Kind() != '{' {
+			v.ArgumentsError = `The arguments must be a JSON object, such as {"limit": 5}.`
+			return
+		}
+		q.Arguments = given
+	}
+	if q.Kind == call.Template {
+		q.Kind = call.Resource
+	}
+	if found, ok := c.Inspector.Explain(q); ok {
+		v.Explained = found.Report(&q)
+	}
+}
+
+// indented returns JSON for a person, and whether it was cut.
+func indented(raw wire.Raw) (text string, cut bool) {
+	if len(raw) > maxRaw {
+		return string(raw[:maxRaw]), true
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw), false
+	}
+	return b.String(), false
+}
+
+// plain returns a JSON value as a person writes it: a string without quotation marks.
+func plain(v wire.Value) string {
+	if text, ok := v.Text(); ok {
+		return text
+	}
+	return string(v.Raw())
+}
