@@ -1,5 +1,6 @@
 // Package seal makes texts that clients keep for the gateway and hand back, such as request
-// states and session ids. Clients can neither read nor change nor forge what is in them.
+// states and session ids, and bytes that a store keeps. Those who keep them can neither read nor change
+// nor forge what is in them.
 //
 // # Guarantees
 //

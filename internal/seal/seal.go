@@ -73,12 +73,34 @@ func New(purpose string, keys ...[]byte) *Sealer {
 
 // Seal returns the text of a content. The kind can be read by everybody and changed by nobody.
 func (s *Sealer) Seal(kind byte, content []byte) string {
+	return base64.RawURLEncoding.EncodeToString(s.seal(kind, content, nil))
+}
+
+// SealFor returns the sealed bytes of a content, without Base64. They open only with the same context,
+// which says where they belong and is not part of them.
+func (s *Sealer) SealFor(context, content []byte) []byte { return s.seal(0, content, context) }
+
+// OpenFor returns what SealFor has sealed with this context. The error is one of those above.
+func (s *Sealer) OpenFor(context, sealed []byte) ([]byte, error) {
+	_, content, err := s.open(sealed, context)
+	return content, err
+}
+
+// seal returns the bytes of a sealed content. The context is authenticated after the head, whose length
+// is constant.
+func (s *Sealer) seal(kind byte, content, context []byte) []byte {
 	out := make([]byte, headSize, overhead+len(content))
 	out[0], out[1] = format, kind
 	copy(out[2:], s.keys[0].id[:])
 	rand.Read(out[2+idSize:])
 	aead, nonce := s.derive(s.keys[0].key, out)
-	return base64.RawURLEncoding.EncodeToString(aead.Seal(out, nonce, content, out[:headSize]))
+	return aead.Seal(out, nonce, content, authenticated(out, context))
+}
+
+// authenticated returns the bytes that are authenticated and not sealed.
+func authenticated(sealed, context []byte) []byte {
+	head := sealed[:headSize:headSize]
+	return append(head, context...)
 }
 
 // Open returns what was sealed. The error is one of those above. Its cost is linear in the length
@@ -88,7 +110,15 @@ func (s *Sealer) Open(text string) (kind byte, content []byte, err error) {
 		return 0, nil, ErrMalformed
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(raw) < headSize || raw[0] != format {
+	if err != nil {
+		return 0, nil, ErrMalformed
+	}
+	return s.open(raw, nil)
+}
+
+// open returns what seal has sealed with this context.
+func (s *Sealer) open(raw, context []byte) (kind byte, content []byte, err error) {
+	if len(raw) < headSize || raw[0] != format {
 		return 0, nil, ErrMalformed
 	}
 	for _, k := range s.keys {
@@ -96,7 +126,7 @@ func (s *Sealer) Open(text string) (kind byte, content []byte, err error) {
 			continue
 		}
 		aead, nonce := s.derive(k.key, raw)
-		content, err = aead.Open(nil, nonce, raw[headSize:], raw[:headSize])
+		content, err = aead.Open(nil, nonce, raw[headSize:], authenticated(raw, context))
 		if err != nil {
 			return 0, nil, ErrTampered
 		}

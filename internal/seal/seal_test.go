@@ -102,3 +102,43 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+func TestSealFor(t *testing.T) {
+	s := New(purpose, key(1), key(2))
+	sealed := s.SealFor([]byte("here"), []byte("content"))
+	for name, tc := range map[string]struct {
+		s       *Sealer
+		context string
+		want    error
+	}{
+		"good":            {s, "here", nil},
+		"another context": {s, "there", ErrTampered},
+		"no context":      {s, "", ErrTampered},
+		"a longer one":    {s, "here\x00", ErrTampered},
+		"the second key":  {New(purpose, key(3), key(1)), "here", nil},
+		"another key":     {New(purpose, key(3)), "here", ErrUnknownKey},
+		"another purpose": {New("others", key(1)), "here", ErrTampered},
+	} {
+		if content, err := tc.s.OpenFor([]byte(tc.context), sealed); err != tc.want || err == nil && string(content) != "content" {
+			t.Errorf("%s: it opens as %q, error %v, want %v", name, content, err, tc.want)
+		}
+	}
+	for i := range sealed {
+		if _, err := s.OpenFor([]byte("here"), sealed[:i]); err == nil {
+			t.Fatalf("it opens with %d bytes", i)
+		}
+		sealed[i] ^= 1
+		if _, err := s.OpenFor([]byte("here"), sealed); err == nil {
+			t.Fatalf("it opens with byte %d changed", i)
+		}
+		sealed[i] ^= 1
+	}
+	// What clients keep does not open as what a store keeps, unless there is no context at all.
+	text, err := base64.RawURLEncoding.DecodeString(s.Seal('k', []byte("content")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.OpenFor([]byte("here"), text); err != ErrTampered {
+		t.Errorf("a text opens with %v", err)
+	}
+}

@@ -1,0 +1,200 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
+)
+
+func TestContractOfGuarded(t *testing.T) {
+	storetest.Run(t, func(*testing.T) store.Store {
+		return store.NewGuarded(new(store.Memory), store.NewMetrics(), func(bool, error) {})
+	})
+}
+
+// failing is a store whose Get and Put do what the test says.
+type failing struct {
+	store.Memory
+	err   error // of Get and Put
+	hangs bool  // until the context ends
+	asked int
+}
+
+func (f *failing) fail(ctx context.Context) error {
+	f.asked++
+	if f.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return f.err
+}
+
+func (f *failing) Get(ctx context.Context, keys ...store.Key) ([][]byte, error) {
+	return make([][]byte, len(keys)), f.fail(ctx)
+}
+
+func (f *failing) Put(ctx context.Context, _ store.Key, _ []byte, _ time.Duration) error {
+	return f.fail(ctx)
+}
+
+// guarded runs a test with a guarded store, in a bubble of time. changes are its changes so far.
+func guarded(t *testing.T, test func(t *testing.T, f *failing, g *store.Guarded, changes *[]bool)) {
+	synctest.Test(t, func(t *testing.T) {
+		f, changes := &failing{}, new([]bool)
+		g := store.NewGuarded(f, store.NewMetrics(), func(up bool, why error) {
+			if up != (why == nil) {
+				t.Errorf("up is %v, because of %v", up, why)
+			}
+			*changes = append(*changes, up)
+		})
+		ctx, end := context.WithCancel(t.Context())
+		go g.Run(ctx)
+		synctest.Wait()
+		test(t, f, g, changes)
+		end()
+		synctest.Wait()
+	})
+}
+
+func put(ctx context.Context, g *store.Guarded) error {
+	return g.Put(ctx, store.Key{Kind: "kind"}, nil, time.Hour)
+}
+
+func TestCircuit(t *testing.T) {
+	guarded(t, func(t *testing.T, f *failing, g *store.Guarded, changes *[]bool) {
+		boom := errors.Join(store.ErrUnavailable, errors.New("boom"))
+		f.err = boom
+		for range 2 {
+			if err := put(t.Context(), g); err != boom {
+				t.Errorf("the error is %v", err)
+			}
+		}
+		f.err = nil
+		if err := put(t.Context(), g); err != nil { // ends the row
+			t.Error(err)
+		}
+		f.err = boom
+		for range 3 {
+			_ = put(t.Context(), g)
+		}
+		if up, since, why := g.Health(); up || since != time.Now() || why != boom {
+			t.Errorf("after three failures up is %v since %v: %v", up, since, why)
+		}
+		asked := f.asked
+		if err := put(t.Context(), g); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "boom") || f.asked != asked {
+			t.Errorf("the store was asked %d times more; the error is %v", f.asked-asked, err)
+		}
+		time.Sleep(2100 * time.Millisecond)
+		if n := f.asked - asked; n < 3 || n > 5 {
+			t.Errorf("%d probes in 2 s, want one every half second", n)
+		}
+		f.err = nil
+		time.Sleep(501 * time.Millisecond)
+		if err := put(t.Context(), g); err != nil {
+			t.Error(err)
+		}
+		if up, _, why := g.Health(); !up || why != nil || len(*changes) != 2 || (*changes)[0] || !(*changes)[1] {
+			t.Errorf("up is %v, because of %v; the changes were %v", up, why, *changes)
+		}
+	})
+}
+
+// A store that nobody uses is probed too.
+func TestProbesOfAnIdleStore(t *testing.T) {
+	guarded(t, func(t *testing.T, f *failing, g *store.Guarded, changes *[]bool) {
+		time.Sleep(time.Second)
+		f.err = store.ErrUnavailable
+		time.Sleep(5 * time.Second)
+		if up, _, _ := g.Health(); up || len(*changes) != 1 {
+			t.Errorf("up is %v after 5 s; the changes were %v", up, *changes)
+		}
+	})
+}
+
+func TestOperationsAreBounded(t *testing.T) {
+	guarded(t, func(t *testing.T, f *failing, g *store.Guarded, changes *[]bool) {
+		f.hangs = true
+		start := time.Now()
+		err := put(t.Context(), g)
+		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 250*time.Millisecond {
+			t.Errorf("after %v the error is %v", time.Since(start), err)
+		}
+		start = time.Now()
+		if err := g.Put(t.Context(), store.Key{}, make([]byte, 16<<20), time.Hour); err == nil || time.Since(start) != 2250*time.Millisecond {
+			t.Errorf("a large value has %v; %v", time.Since(start), err)
+		}
+		// A caller who gives up says nothing of the store.
+		for range 5 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			if err := put(ctx, g); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("the error is %v", err)
+			}
+			cancel()
+		}
+		if up, _, _ := g.Health(); !up {
+			t.Error("callers who gave up made the store count as away")
+		}
+		f.hangs = false
+		// A read may wait as long as it wants to.
+		start = time.Now()
+		if _, err := g.Read(t.Context(), store.Key{Kind: "log"}, "", 5, time.Minute); err != nil || time.Since(start) != time.Minute {
+			t.Errorf("a read ended after %v: %v", time.Since(start), err)
+		}
+	})
+}
+
+// One key that has something else does not make the store count as away.
+func TestWrongTypes(t *testing.T) {
+	guarded(t, func(t *testing.T, f *failing, g *store.Guarded, changes *[]bool) {
+		f.err = store.ErrWrongType
+		for range 10 {
+			if err := put(t.Context(), g); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("the error is %v", err)
+			}
+		}
+		time.Sleep(6 * time.Second)
+		if up, _, _ := g.Health(); !up || len(*changes) > 0 {
+			t.Errorf("up is %v; the changes were %v", up, *changes)
+		}
+	})
+}
+
+func TestMetrics(t *testing.T) {
+	f, m := &failing{}, store.NewMetrics()
+	g := store.NewGuarded(f, m, func(bool, error) {})
+	_ = put(t.Context(), g)
+	f.err = store.ErrUnavailable
+	for range 5 {
+		_ = put(t.Context(), g)
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	g2 := store.NewGuarded(f, m, func(bool, error) {})
+	_ = put(canceled, g2)
+	m.Refused("session")
+	const want = `
+# HELP mcp_gateway_store_refused_total Things in the store that were refused because none of the keys has sealed them for their place.
+# TYPE mcp_gateway_store_refused_total counter
+mcp_gateway_store_refused_total{kind="session"} 1
+`
+	for _, c := range m.Collectors() {
+		if got := testutil.CollectAndCount(c, "mcp_gateway_store_refused_total"); got == 1 {
+			if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for outcome, want := range map[string]float64{"ok": 1, "failed": 3, "skipped": 2, "canceled": 1} {
+		if got := store.Outcomes(m, "put", outcome); got != want {
+			t.Errorf("%v operations %s, want %v", got, outcome, want)
+		}
+	}
+}
