@@ -57,7 +57,7 @@ var mayImport = map[string]struct {
 	"store":           {[]string{"seal"}, "values are kept without regard to their meaning: those who share something say what it is"},
 	"store/redis":     {[]string{"store"}, "a store keeps what it is given: those who share something say what it is"},
 	"store/storetest": {[]string{"store", "polltest"}, "what every store passes knows none of them"},
-	"sessionstore":    {[]string{"wire", "store", "frontend/session"}, "what replicas share of sessions is kept without regard to how messages travel"},
+	"sessionstore":    {[]string{"wire", "store", "fairshare", "frontend/session", "frontend/stream"}, "what replicas share of sessions is kept without regard to how messages travel"},
 	"replica":         {[]string{"store", "ratelog"}, "replicas exchange bytes without regard to their meaning"},
 	"config":          {[]string{"configfile", "glob"}, "config knows gateway.yaml only; the gateway package translates"},
 	"configfile":      {nil, "it knows the languages of files and no keys"},

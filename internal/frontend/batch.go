@@ -62,6 +62,7 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, principal *call.Pr
 	}
 	p.sess = sess
 	answers, requests := s.answerBatch(sess, s.senderOf(p.w, r, principal), parts, s.options.Limits.JSON, func(from sender, m *wire.Message) *exchange {
+		p.batch = append(p.batch, m.ID)
 		return s.legacyCall(context.WithoutCancel(r.Context()), p, sess, client, from, m)
 	})
 	switch {

@@ -1,6 +1,7 @@
 package frontend
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -27,11 +28,19 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, principal *cal
 		return
 	}
 	eventID, single := header(r, wire.HeaderLastEvent)
-	if !single {
+	after, err := stream.Position{}, error(nil)
+	if eventID != "" || !single {
+		after, err = stream.ParseEventID(eventID)
+	}
+	if err != nil || !single {
 		s.refuseGet(w, r, principal, stream.ErrUnknownEvent)
 		return
 	}
-	st, c, err := s.openGet(sess, eventID, s.newEventWriter(w, s.requestShare(r, principal)))
+	if after.ForCall() && isElsewhere(sess, after) {
+		s.resumeCall(w, r, principal, sess, after)
+		return
+	}
+	st, c, err := s.openGet(r.Context(), sess, after, s.newEventWriter(w, s.requestShare(r, principal)))
 	if err != nil {
 		s.refuseGet(w, r, principal, err)
 		return
@@ -50,25 +59,27 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, principal *cal
 }
 
 // openGet connects w to the stream of the event that the client got last, or to a new
-// stream if eventID is "" or of a stream that another process had.
-func (s *Server) openGet(sess *session.Session, eventID string, w stream.Writer) (*stream.Stream, *stream.Conn, error) {
-	if eventID != "" {
-		st, after, err := sess.Replay.Find(eventID)
+// stream if there is none, or another process had the stream.
+func (s *Server) openGet(ctx context.Context, sess *session.Session, after stream.Position, w stream.Writer) (*stream.Stream, *stream.Conn, error) {
+	if after.Stream != "" {
+		st, err := sess.Replay.Find(after)
 		switch {
-		case err != nil && (!sess.IsAdopted() || !stream.WithoutCall(eventID)):
+		case isElsewhere(sess, after), err == nil && !st.ForCall() && st.Moved().To != "":
+			return s.moveHere(ctx, sess, after, w)
+		case err != nil && (!sess.IsAdopted() || after.ForCall()):
 			return nil, nil, err
 		case err != nil: // another process had the stream, and what the client missed is not known
 			sess.NotifyLists(stream.AllChanged)
 		case st.ForCall(): // allowed while the server drains, because the stream ends with its call
-			c, err := st.Resume(after, w)
+			c, err := st.Resume(after.Number, w)
 			return st, c, err
 		default:
-			return s.attachGet(sess, st, func() (*stream.Conn, error) { return st.Resume(after, w) })
+			return s.attachGet(sess, st, func() (*stream.Conn, error) { return st.Resume(after.Number, w) })
 		}
 	}
 	st := s.newEventStream(wire.EraLegacy)
 	primes := sess.Client.Revision.HasPriming()
-	return s.attachGet(sess, st, func() (*stream.Conn, error) { return sess.Replay.Open(st, w, false, primes), nil })
+	return s.attachGet(sess, st, func() (*stream.Conn, error) { return sess.Replay.Open(st, w, nil, primes), nil })
 }
 
 // attachGet attaches a stream without a call to the session.
@@ -97,13 +108,13 @@ func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, principal *ca
 	switch {
 	case errors.Is(err, stream.ErrComplete):
 		writeStatus(w, http.StatusNoContent)
-	case errors.Is(err, stream.ErrUnknownEvent):
+	case errors.Is(err, stream.ErrUnknownEvent), errors.Is(err, stream.ErrMoved):
 		refuseID(http.StatusBadRequest)
 	case errors.Is(err, stream.ErrEventsLost):
 		refuseID(http.StatusGone)
 	case errors.Is(err, session.ErrTooManyStreams):
 		s.refuseBusy(w, r, wire.ID{}, http.StatusTooManyRequests, err.Error())
-	case errors.Is(err, errStopped):
+	case errors.Is(err, errStopped), errors.Is(err, errNotNow):
 		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, err.Error())
 	default:
 		s.rejectMessage(w, r, principal, wire.ID{}, http.StatusNotFound, errNoSession)

@@ -123,6 +123,9 @@ func (s *Server) sessionConfig(c session.Config, principal *call.Principal) sess
 	c.Principal = principal
 	if peers := s.options.Sessions.Replicas; peers != nil && !c.Expires.IsZero() {
 		c.Replica = peers.Name()
+		if copies := s.options.Sessions.Copies; copies != nil {
+			c.Copies = copies.Of(client.Key, c.Share)
+		}
 	}
 	c.Log = s.newEventLog(client.Key, c.Share)
 	c.Ready = func() { s.options.Events.SessionReady(client) }

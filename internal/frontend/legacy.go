@@ -31,7 +31,7 @@ func (s *Server) serveLegacy(p *postResponse, r *http.Request, principal *call.P
 	if !ok {
 		return true
 	}
-	p.sess = sess
+	p.sess, p.request = sess, m.ID
 	switch {
 	case m.IsRequest():
 		ctx := r.Context()

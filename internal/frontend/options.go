@@ -118,6 +118,9 @@ type Sessions struct {
 	// Replicas are the other servers with the same keys; nil if they cannot be reached. See
 	// [Server.Notes] and [Server.Requests].
 	Replicas Replicas
+	// Copies keep the events of streams for other replicas; nil means that a stream ends with its
+	// replica.
+	Copies EventCopies
 }
 
 // Parking configures parked calls, see package park.

@@ -58,6 +58,8 @@ type RequestHandler func(ctx context.Context, request []byte, send func(msg []by
 func (s *Server) Requests() map[string]RequestHandler {
 	return map[string]RequestHandler{
 		requestAnswer: s.handleAnswer,
+		requestResume: s.handleResume,
+		requestMove:   s.handleMove,
 	}
 }
 

@@ -29,6 +29,8 @@ type postResponse struct {
 	accepts  responseTypes
 	codings  codings
 	sess     *session.Session // nil if there is none
+	request  wire.ID          // the request that it answers
+	batch    []wire.ID        // the requests of a batch, in place of request
 	// onLost, if not nil, is called when the client is gone, or is too slow for a stream
 	// of events. It may be called more than once, and must not block.
 	onLost func()
@@ -66,7 +68,7 @@ func (p *postResponse) open() {
 	p.written = make(chan struct{})
 	var c *stream.Conn
 	if p.sess != nil {
-		c = p.sess.Replay.Open(p.stream, p.s.newEventWriter(p.w, p.reserved.share), true, p.sess.Client.Revision.HasPriming())
+		c = p.sess.Replay.Open(p.stream, p.s.newEventWriter(p.w, p.reserved.share), p.requests(), p.sess.Client.Revision.HasPriming())
 	} else {
 		c = p.stream.Connect(p.s.newEventWriter(p.w, p.reserved.share))
 	}
@@ -76,6 +78,14 @@ func (p *postResponse) open() {
 			p.onLost()
 		}
 	}()
+}
+
+// requests returns the ids of the requests that the response answers.
+func (p *postResponse) requests() []wire.ID {
+	if p.batch != nil {
+		return p.batch
+	}
+	return []wire.ID{p.request}
 }
 
 // finish completes the response with its last message, and releases that. The status is

@@ -45,11 +45,13 @@ type sessionClient struct {
 	t       *testing.T
 	s       *Server
 	session string
+	// pick, if not nil, returns the server of the next request, in place of s.
+	pick func() *Server
 }
 
 func newSessionClient(t *testing.T, s *Server) *sessionClient {
 	w := do(s, request(t, strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)))
-	return &sessionClient{t, s, w.Header().Get(wire.HeaderSession)}
+	return &sessionClient{t: t, s: s, session: w.Header().Get(wire.HeaderSession)}
 }
 
 // begin sends a request and returns the recorder of its response.
@@ -67,7 +69,11 @@ func (h *sessionClient) begin(method, body, lastEvent string) *recorder {
 	w := &recorder{header: make(http.Header), done: make(chan struct{}), cancel: cancel}
 	go func() {
 		defer close(w.done)
-		h.s.ServeHTTP(w, r)
+		s := h.s
+		if h.pick != nil {
+			s = h.pick()
+		}
+		s.ServeHTTP(w, r)
 	}()
 	return w
 }

@@ -174,6 +174,7 @@ func (s *Server) Drain() {
 func (s *Server) Stop() {
 	s.stopped.Store(true)
 	s.Drain()
+	s.tasks.cancel()
 	s.peers.each(func(p *peer) { p.cancel(errStopped) })
 	s.sessions.CloseAll(errStopped)
 	s.parked.Stop(errStopped)

@@ -68,7 +68,7 @@ func TestAnAnswerThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`)})
 		w := do(s, request(t, strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}`)))
-		h := &sessionClient{t, s, w.Header().Get(wire.HeaderSession)}
+		h := &sessionClient{t: t, s: s, session: w.Header().Get(wire.HeaderSession)}
 		call := h.begin(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}}}}`, "")
 		synctest.Wait()
 		began := time.Now()

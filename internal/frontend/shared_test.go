@@ -53,6 +53,20 @@ func (s *testStore) Fields(ctx context.Context, key sharedstore.Key) (map[string
 	return s.Memory.Fields(ctx, key)
 }
 
+func (s *testStore) Append(ctx context.Context, key sharedstore.Key, keep int, ttl time.Duration, entries ...[]byte) error {
+	if err := s.ask(); err != nil {
+		return err
+	}
+	return s.Memory.Append(ctx, key, keep, ttl, entries...)
+}
+
+func (s *testStore) Read(ctx context.Context, key sharedstore.Key, after string, max int, wait time.Duration) ([]sharedstore.Entry, error) {
+	if err := s.ask(); err != nil {
+		return nil, err
+	}
+	return s.Memory.Read(ctx, key, after, max, wait)
+}
+
 func (s *testStore) PutField(ctx context.Context, key sharedstore.Key, field string, value []byte, max int, ttl time.Duration) (bool, error) {
 	if err := s.ask(); err != nil {
 		return false, err
@@ -72,6 +86,7 @@ func newCluster(t *testing.T, n int, change func(*Options)) *cluster {
 func (c *cluster) add(change func(*Options)) *replica {
 	i := len(c.all)
 	subs := &testSubscriptions{set: make(map[*testSubscription]bool)}
+	copies := sessionstore.NewEvents(c.kept, time.Hour, 1<<30)
 	r := newReplica(c.t, func(o *Options) {
 		o.Subscriptions = subs
 		idle := o.Limits.SessionIdle
@@ -82,13 +97,14 @@ func (c *cluster) add(change func(*Options)) *replica {
 		if idle == 0 {
 			idle = defaultSessionIdle
 		}
-		o.Sessions.Replicas = clusterPeers{c, i}
+		o.Sessions.Replicas, o.Sessions.Copies = clusterPeers{c, i}, copies
 		o.Sessions.Shared = sessionstore.NewStates(c.kept, idle, clusterPeers{c, i})
 	}, 1)
 	c.all, c.subs = append(c.all, r), append(c.subs, subs)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { r.Run(ctx) })
+	running.Go(func() { copies.Run(ctx, time.Second) })
 	c.t.Cleanup(func() {
 		stop()
 		running.Wait()

@@ -33,9 +33,11 @@ type Request interface {
 type Config struct {
 	Principal *call.Principal // only this principal may use the session, in the same profile
 	Claims
-	// Replica is part of the ids of asks, so that every replica knows where an answer belongs; ""
+	// Replica is part of the ids of asks and streams, so that every replica knows where they are; ""
 	// if no other replica serves the session.
 	Replica string
+	// Copies gets copies of the events of streams; nil if there are none.
+	Copies stream.Copies
 	// Log keeps the events of the session's streams.
 	Log stream.EventLog
 	// Ready is called once, when the client may be asked: it has said that it is
@@ -78,7 +80,7 @@ type Session struct {
 }
 
 func newSession(c Config, levels *levelTracker) *Session {
-	return &Session{
+	s := &Session{
 		Config:   c,
 		Replay:   stream.NewReplayStore(c.Log),
 		key:      c.Principal.Key(),
@@ -88,6 +90,8 @@ func newSession(c Config, levels *levelTracker) *Session {
 		inflight: make(map[wire.ID]Request),
 		asks:     make(map[wire.ID]chan wire.Message),
 	}
+	s.Replay.Share(c.Replica, c.Copies)
+	return s
 }
 
 // ID returns the id of the session.
@@ -188,6 +192,30 @@ func (s *Session) Detach(st *stream.Stream) {
 	if left := st.TakeUnwritten(); !left.IsEmpty() {
 		s.notify(left)
 	}
+}
+
+// Move hands a stream over to another replica, with the notifications that wait for a stream if this was the
+// last one, see [stream.Stream.Move].
+func (s *Session) Move(st *stream.Stream, after int, to, lost string) ([][]byte, stream.Moved, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.streams, st)
+	more := stream.Notifications{}
+	if len(s.streams) == 0 || len(s.streams) == 1 && i == 0 {
+		more = s.pending
+	}
+	missed, before, err := st.Move(after, to, lost, more)
+	if err != nil || before.To != "" {
+		return nil, before, err
+	}
+	s.used = time.Now()
+	if i >= 0 {
+		s.streams = slices.Delete(s.streams, i, i+1)
+	}
+	if len(s.streams) == 0 {
+		s.pending = stream.Notifications{}
+	}
+	return missed, before, nil
 }
 
 // Send puts a message onto one stream of the session, and reports whether one took

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -75,4 +76,11 @@ func (s *Session) HasStream() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.streams) > 0
+}
+
+// NotifyAllUpdated makes each subscribed resource count as updated, because updates may have been lost.
+func (s *Session) NotifyAllUpdated() {
+	for _, uri := range s.State().URIs {
+		s.NotifyUpdate(stream.ResourceUpdate{Subscribed: uri, URI: uri, Params: wire.SetMember(wire.Raw(`{}`), "uri", wire.String(uri))})
+	}
 }

@@ -55,7 +55,7 @@ func (st *Stream) next(c *Conn, spare []byte) batch {
 	b := batch{frames: st.queue, last: st.last, pending: st.pending, ended: st.ended}
 	for subscription, n := range st.pending {
 		for _, msg := range n.messages(subscription) {
-			b.frames = st.appendFrame(b.frames, st.record.add(msg), msg)
+			b.frames = st.appendFrame(b.frames, st.record.add(msg, false), msg)
 		}
 	}
 	st.queue, st.last, st.behind, st.pending = spare[:0], [2][]byte{}, 0, nil

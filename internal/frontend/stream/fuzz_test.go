@@ -7,19 +7,19 @@ import (
 
 // An id that is taken apart is one that the gateway makes, and no other text stands for the same event.
 func FuzzEventID(f *testing.F) {
-	for _, id := range []string{"", "-", "s-1", "s-01", "s--1", "s-1-2", "-1", "s-9223372036854775808", "s-+1"} {
+	for _, id := range []string{"", "-", "s-1", "s-01", "s--1", "s-1-2", "-1", "s-9223372036854775808", "s-+1", "s-0", "s.r-1", "s.rc-1", ".c-1"} {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
-		name, number, ok := parseEventID(id)
-		if !ok {
+		p, err := ParseEventID(id)
+		if err != nil {
 			return
 		}
-		if made := (&recording{stream: name}).eventID(number); made != id {
-			t.Errorf("%q is read as event %d of %q, which has the id %q", id, number, name, made)
+		if made := p.String(); made != id {
+			t.Errorf("%q is read as event %d of %q, which has the id %q", id, p.Number, p.Stream, made)
 		}
-		if strings.Contains(name, "-") {
-			t.Errorf("%q is read as an event of %q", id, name)
+		if strings.Contains(p.Stream, "-") || p.Number < 1 {
+			t.Errorf("%q is read as event %d of %q", id, p.Number, p.Stream)
 		}
 	})
 }

@@ -1,13 +1,12 @@
 package stream
 
 import (
-	"crypto/rand"
 	"errors"
 	"io"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
+
+	"mcpgateway/internal/wire"
 )
 
 // Errors of [ReplayStore.Find] and [Stream.Resume].
@@ -19,66 +18,53 @@ var (
 	ErrEventsLost = errors.New("events after Last-Event-ID are no longer kept: the stream cannot be resumed")
 	// ErrComplete means that the client has every event, and no more will come.
 	ErrComplete = errors.New("the stream is complete")
+	// ErrMoved means that the stream goes on at another replica, see [Stream.Moved].
+	ErrMoved = errors.New("the stream goes on at another replica")
 )
 
 // recording numbers the events of one stream and keeps them in the log of its
 // session. The lock of the stream guards it. A nil recording keeps nothing.
 type recording struct {
-	stream string // the stream's id, unguessable
-	log    EventLog
-	primes bool // connections begin with an event that has an id and no data
-	call   bool // the stream belongs to a call and ends with its response
-	number int  // of the last event
+	stream   string // the stream's id, unguessable
+	log      EventLog
+	copies   Copies // nil if there are none
+	requests string // see Entry
+	primes   bool   // connections begin with an event that has an id and no data
+	call     bool   // the stream belongs to a call and ends with its response
+	number   int    // of the last event
+	moved    Moved
 }
 
-// add records an event, whose data nobody changes any more, and returns its id.
-func (r *recording) add(data []byte) string {
+// add records an event, whose data nobody changes any more, and returns its id. last says that no
+// event follows.
+func (r *recording) add(data []byte, last bool) string {
 	if r == nil {
 		return ""
 	}
 	r.number++
 	r.log.Append(r.stream, r.number, data)
+	if r.copies != nil {
+		r.copies.Copy(r.stream, Entry{Number: r.number, Requests: r.requests, Last: last, Data: data})
+	}
 	return r.eventID(r.number)
 }
 
-func (r *recording) eventID(number int) string { return r.stream + "-" + strconv.Itoa(number) }
-
-// parseEventID splits an id that eventID has made.
-func parseEventID(id string) (stream string, number int, ok bool) {
-	stream, text, _ := strings.Cut(id, "-")
-	number, err := strconv.Atoi(text)
-	return stream, number, err == nil && strconv.Itoa(number) == text
-}
-
-// callMark ends the ids of streams that belong to a call.
-const callMark = "c"
-
-// newStreamID returns an unguessable id.
-func newStreamID(forCall bool) string {
-	if forCall {
-		return rand.Text() + callMark
-	}
-	return rand.Text()
-}
-
-// WithoutCall reports whether an event id has the form of one of a stream that belongs to no
-// call.
-func WithoutCall(eventID string) bool {
-	id, number, ok := parseEventID(eventID)
-	return ok && number > 0 && !strings.HasSuffix(id, callMark)
-}
+func (r *recording) eventID(number int) string { return Position{r.stream, number}.String() }
 
 // ForCall reports whether the stream belongs to a call and ends with its response.
 func (st *Stream) ForCall() bool { return st.record != nil && st.record.call }
 
 // Resume continues the stream on a new connection: first the events after the given
 // one, then new messages. No event arrives twice or is left out. The stream must
-// belong to a ReplayStore. The error is ErrUnknownEvent, ErrEventsLost or ErrComplete.
+// belong to a ReplayStore. The error is ErrUnknownEvent, ErrEventsLost, ErrComplete or ErrMoved.
 func (st *Stream) Resume(after int, w Writer) (*Conn, error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	r := st.record
-	if after < 1 || after > r.number {
+	switch {
+	case r.moved.To != "":
+		return nil, ErrMoved
+	case after < 0 || after > r.number:
 		return nil, ErrUnknownEvent
 	}
 	missed := r.log.After(r.stream, after)
@@ -107,7 +93,9 @@ const maxUnused = 256
 // ReplayStore holds the streams of one session that can be resumed. Its methods may
 // be called concurrently.
 type ReplayStore struct {
-	log EventLog
+	log     EventLog
+	copies  Copies
+	replica string // in the ids of streams
 
 	mu    sync.Mutex
 	byID  map[string]*Stream
@@ -117,6 +105,10 @@ type ReplayStore struct {
 // NewReplayStore returns a store whose events are kept in a log.
 func NewReplayStore(log EventLog) *ReplayStore { return &ReplayStore{log: log} }
 
+// Share makes other replicas find the streams that are opened later: their ids have the name of this
+// replica, and their events are copied. It is called before the store is used.
+func (rs *ReplayStore) Share(replica string, copies Copies) { rs.replica, rs.copies = replica, copies }
+
 // Close closes the log, if that is an io.Closer. Streams may still be used.
 func (rs *ReplayStore) Close() {
 	if log, ok := rs.log.(io.Closer); ok {
@@ -124,13 +116,53 @@ func (rs *ReplayStore) Close() {
 	}
 }
 
-// Open makes a new stream resumable and connects it. forCall says that the stream
-// belongs to a call, primes that its connections begin with an event without data.
-func (rs *ReplayStore) Open(st *Stream, w Writer, forCall, primes bool) *Conn {
-	st.record = &recording{stream: newStreamID(forCall), log: rs.log, call: forCall, primes: primes}
+// Open makes a new stream resumable and connects it. requests are the ids of the requests that the
+// stream answers, none for a stream that belongs to no call. primes says that its connections begin with
+// an event without data.
+func (rs *ReplayStore) Open(st *Stream, w Writer, requests []wire.ID, primes bool) *Conn {
+	rs.Record(st, requests, primes)
 	c := st.Connect(w)
 	rs.add(st)
 	return c
+}
+
+// Record gives a stream its id, for a later [ReplayStore.Continue]. The parameters are those of Open.
+func (rs *ReplayStore) Record(st *Stream, requests []wire.ID, primes bool) {
+	call := len(requests) > 0
+	st.record = &recording{stream: newStreamID(rs.replica, call), log: rs.log, copies: rs.copies, call: call, primes: primes}
+	if rs.copies != nil && call {
+		st.record.requests = appendIDs(requests)
+	}
+}
+
+// Continue connects a stream of Record, which goes on with events that another replica had.
+func (rs *ReplayStore) Continue(st *Stream, w Writer, events [][]byte) *Conn {
+	st.mu.Lock()
+	defer rs.add(st)
+	defer st.mu.Unlock()
+	c := st.connectLocked(w)
+	for _, data := range events {
+		id := st.record.add(data, false)
+		if len(data) > 0 {
+			st.queue = st.appendFrame(st.queue, id, data)
+		}
+	}
+	if len(st.queue) == 0 {
+		st.prime()
+	}
+	return c
+}
+
+// appendIDs returns an array of ids as JSON.
+func appendIDs(ids []wire.ID) string {
+	out := []byte{'['}
+	for i, id := range ids {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = id.Append(out)
+	}
+	return string(append(out, ']'))
 }
 
 // add keeps a stream, and if there are too many, forgets one that is not used.
@@ -159,18 +191,13 @@ func (st *Stream) isUnused() bool {
 	return st.conn == nil && (st.ended || !st.record.call)
 }
 
-// Find returns the stream of an event, and the event's number. The error is
-// ErrUnknownEvent.
-func (rs *ReplayStore) Find(eventID string) (*Stream, int, error) {
-	id, number, ok := parseEventID(eventID)
-	if !ok {
-		return nil, 0, ErrUnknownEvent
-	}
+// Find returns the stream of an event. The error is ErrUnknownEvent.
+func (rs *ReplayStore) Find(p Position) (*Stream, error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	st := rs.byID[id]
+	st := rs.byID[p.Stream]
 	if st == nil {
-		return nil, 0, ErrUnknownEvent
+		return nil, ErrUnknownEvent
 	}
-	return st, number, nil
+	return st, nil
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/wire"
 )
 
 func newTestLog() *MemoryLog { return NewMemoryLog(fairshare.New(1<<40, 0), 0) }
@@ -71,18 +72,18 @@ func TestLogIsBounded(t *testing.T) {
 func TestReplayStoreIsBounded(t *testing.T) {
 	rs := NewReplayStore(newTestLog())
 	running := New(Options{})
-	rs.Open(running, discard{}, true, false)
+	rs.Open(running, discard{}, []wire.ID{wire.IDOf("1")}, false)
 	running.release(running.conn, nil) // the client is gone, the call still runs
 	for range 2 * maxUnused {
 		st := New(Options{})
-		rs.Open(st, discard{}, true, false)
+		rs.Open(st, discard{}, []wire.ID{wire.IDOf("1")}, false)
 		st.Finish([]byte("{}"))
 		st.release(st.conn, nil)
 	}
 	if len(rs.order) != maxUnused || len(rs.byID) != maxUnused {
 		t.Errorf("%d streams in order, %d by id, want %d", len(rs.order), len(rs.byID), maxUnused)
 	}
-	if got, _, err := rs.Find(running.record.eventID(1)); got != running || err != nil {
+	if got, err := rs.Find(Position{running.ID(), 1}); got != running || err != nil {
 		t.Errorf("the stream of a running call was forgotten: %v", err)
 	}
 }
@@ -92,7 +93,7 @@ func TestReplayStoreIsBounded(t *testing.T) {
 func TestStreamBetweenConnections(t *testing.T) {
 	rs := NewReplayStore(newTestLog())
 	kept, lost := New(Options{}), New(Options{})
-	first := rs.Open(kept, discard{}, true, false)
+	first := rs.Open(kept, discard{}, []wire.ID{wire.IDOf("1")}, false)
 	second := kept.Connect(discard{})
 	kept.release(first, nil)
 	if !kept.IsConnected() {

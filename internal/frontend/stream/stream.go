@@ -115,7 +115,7 @@ func (st *Stream) enqueue(msg []byte) bool {
 	}
 	id := ""
 	if st.record != nil {
-		id = st.record.add(bytes.Clone(msg))
+		id = st.record.add(bytes.Clone(msg), false)
 	}
 	if st.conn == nil {
 		return st.record != nil // the client can still fetch it
@@ -143,8 +143,8 @@ func (st *Stream) Finish(msgs ...[]byte) {
 	if st.ended {
 		return
 	}
-	for _, msg := range msgs {
-		id := st.record.add(msg)
+	for i, msg := range msgs {
+		id := st.record.add(msg, i == len(msgs)-1)
 		if st.conn != nil {
 			st.queue = st.appendFrame(st.queue, id, msg)
 		}
@@ -164,7 +164,7 @@ func (st *Stream) FinishLarge(begin, middle, end []byte) {
 	id := ""
 	if st.record != nil {
 		msg := slices.Concat(begin, middle, end)
-		id = st.record.add(msg)
+		id = st.record.add(msg, true)
 		begin, middle, end = nil, msg, nil
 	}
 	switch {
@@ -246,7 +246,7 @@ func (st *Stream) connectLocked(w Writer) *Conn {
 // events. The caller holds mu.
 func (st *Stream) prime() {
 	if r := st.record; r != nil && r.primes && !st.ended {
-		st.queue = st.appendFrame(st.queue, r.add(nil), nil)
+		st.queue = st.appendFrame(st.queue, r.add(nil, false), nil)
 	}
 }
 
