@@ -1,10 +1,36 @@
 package gateway
 
 import (
+	"strings"
+
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/router"
 	"mcpgateway/internal/webui"
+	"mcpgateway/internal/wire"
 )
+
+// callWatcher keeps calls for the console. It implements router.Watcher.
+type callWatcher struct{ g *Gateway }
+
+// Watching implements router.Watcher.
+func (w callWatcher) Watching() bool { return w.g.calls.Watching() }
+
+// Ended implements router.Watcher.
+func (w callWatcher) Ended(e *router.EndedCall) {
+	c := e.Call
+	name, _ := wire.ValueOf(c.Client.Info).Get("name").Text()
+	w.g.calls.Add(inspect.Call{
+		At: e.At, Duration: e.Duration, Request: strings.Clone(c.ID), Method: e.Method, Item: strings.Clone(e.Item), Upstream: e.Upstream, Rule: e.Rule,
+		Outcome: e.Outcome, Reason: w.g.secrets.Mask(e.Reason), Principal: plaintext.Clip(strings.Clone(c.Principal.Subject), maxShown),
+		Issuer: c.Principal.Issuer, Profile: c.Principal.Profile, Client: plaintext.Clip(name, maxShown), Remote: strings.TrimSuffix(c.Remote, ":0"),
+		Trace: c.Trace.ID(), Own: e.Own, Stages: inspect.Stages(c.Trace),
+	})
+}
+
+// maxShown bounds text of clients in a call on a page, in bytes.
+const maxShown = 200
 
 // newConsole returns the console for the admin address, nil if the configuration turns it off.
 func (g *Gateway) newConsole() *webui.Console {
@@ -13,6 +39,7 @@ func (g *Gateway) newConsole() *webui.Console {
 	}
 	return webui.New(webui.Options{
 		Inspector: g.inspector, Status: g.Status, History: inspect.NewHistory(g.registry), Token: g.cfg.Admin.Token.Reveal(),
+		Calls: &g.calls,
 		Assume: func(p *call.Principal, profile string) (*call.Principal, []string, error) {
 			return AssumedPrincipal(g.generation.Load().cfg, p, profile)
 		},

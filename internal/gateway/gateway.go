@@ -136,6 +136,7 @@ type Gateway struct {
 
 	watch     func(inspect.Upstream) // may be nil
 	inspector *inspect.Inspector
+	calls     inspect.CallLog // for the console
 
 	// started is closed when every upstream has ended its first attempt to connect, or
 	// startup_wait has passed.
@@ -250,7 +251,7 @@ func (g *Gateway) assemble() error {
 	}
 	g.router = router.New(router.Options{
 		Started: g.started, Logger: g.log, Metrics: g.routerMetrics,
-		Sealer: g.sealer, Audit: g.newAudit(), OnNonconforming: g.nonconforming, OnFailed: g.callFailed, Latest: g.latest.Latest,
+		Sealer: g.sealer, Audit: g.newAudit(), OnNonconforming: g.nonconforming, OnFailed: g.callFailed, Watcher: callWatcher{g}, Latest: g.latest.Latest,
 		OwnTools: g.ownTools(), Results: g.results,
 	}, g.buildRoutes(first, snapshotsOf(g.control.inUse), time.Now()))
 	routes := *g.router.Routes()

@@ -171,6 +171,9 @@ type Options struct {
 	// OnFailed is called with each call that an upstream answers with an error, or does not
 	// answer. It is optional.
 	OnFailed func(FailedCall)
+	// Watcher receives calls while somebody looks at them. It is optional, and costs a call one
+	// question while nobody looks.
+	Watcher Watcher
 	// Latest returns a principal with its latest credentials. Subscriptions, tasks and
 	// calls that run judge with them what they bring later. Nil: the credentials of the
 	// request.
@@ -212,6 +215,7 @@ type Router struct {
 	tracer          call.Tracer         // nil for none
 	onNonconforming func(Nonconforming) // nil for none
 	onFailed        func(FailedCall)    // nil for none
+	watcher         Watcher             // nil for none
 	latest          func(*call.Principal) *call.Principal
 }
 
@@ -236,6 +240,7 @@ func New(o Options, first *Routes) *Router {
 		tracer:          o.Tracer,
 		onNonconforming: o.OnNonconforming,
 		onFailed:        o.OnFailed,
+		watcher:         o.Watcher,
 		polls:           newTaskPolls(),
 		latest:          o.Latest,
 	}
@@ -279,6 +284,9 @@ func (r *Router) handleRecorded(ctx context.Context, c *call.Call) (call.Result,
 	res, log, err := r.handle(ctx, c)
 	duration := time.Since(begin)
 	exported := r.endTrace(c, &log, begin, duration, res, err)
+	if r.watched() {
+		r.watch(c, &log, begin, duration, res.Raw, err)
+	}
 	if log.own {
 		r.observeOwn(c, &log, duration, err)
 		return res, log, err

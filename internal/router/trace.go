@@ -10,14 +10,14 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// beginTrace begins the trace of a call. Its stages are measured if there is a tracer, or if slow
-// calls are logged.
+// beginTrace begins the trace of a call. Its stages are measured if there is a tracer, if slow
+// calls are logged, or while somebody looks.
 func (r *Router) beginTrace(c *call.Call, begin time.Time) {
 	switch {
 	case c.Trace == nil:
 	case r.tracer != nil:
 		c.Trace.Begin(time.Now, r.tracer.Begin(c, c.Trace.Parent, begin))
-	case r.Routes().Slow > 0:
+	case r.Routes().Slow > 0 || r.watched():
 		c.Trace.Begin(time.Now, nil)
 	}
 }

@@ -20,6 +20,8 @@ var functions = template.FuncMap{
 	"clock":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"count":   count,
+	"count64": func(n uint64) string { return count(int(min(n, math.MaxInt))) },
+	"time":    func(t time.Time) string { return t.UTC().Format("15:04:05.0") },
 	"seconds": seconds,
 	"rate":    rate,
 	"percent": percent,

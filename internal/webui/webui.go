@@ -23,6 +23,8 @@ type Options struct {
 	Status func() (*inspect.Status, error)
 	// History has the traffic of the last minutes. Run keeps it up to date.
 	History *inspect.History
+	// Calls has the last calls while somebody looks.
+	Calls *inspect.CallLog
 	// Token is the admin token. Without one, the console is for requests that a program on this
 	// machine sent directly.
 	Token string
@@ -79,12 +81,13 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, nil)))
 }
 
-// Run keeps the history of the traffic until ctx ends.
+// Run keeps the history of the traffic, and forgets calls at which nobody looks, until ctx ends.
 func (c *Console) Run(ctx context.Context) {
 	ticker := time.NewTicker(inspect.HistoryStep)
 	defer ticker.Stop()
 	for {
 		c.History.Sample(time.Now())
+		c.Calls.Expire(time.Now())
 		select {
 		case <-ctx.Done():
 			return

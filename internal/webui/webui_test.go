@@ -102,6 +102,9 @@ func newTestConsole(t *testing.T, o Options) (*Console, *fake) {
 	if o.History == nil {
 		o.History = inspect.NewHistory(registry)
 	}
+	if o.Calls == nil {
+		o.Calls = &inspect.CallLog{}
+	}
 	if o.Status == nil {
 		o.Status = func() (*inspect.Status, error) {
 			return o.Inspector.Status(inspect.Process{Version: "1.2.3", File: hostile, Started: time.Now(), Metrics: registry})
