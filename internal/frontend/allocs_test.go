@@ -19,7 +19,7 @@ import (
 
 // callAllocs bounds the allocations of one call in the front end. Raise a number only if
 // the cost is a decision.
-var callAllocs = map[wire.Era]float64{wire.EraLegacy: 11, wire.EraModern: 17}
+var callAllocs = map[wire.Era]float64{wire.EraLegacy: 11, wire.EraModern: 12}
 
 // TestPageAllocations holds a large page of a list to the allocations of a small result, and
 // two for the share of the client in unread answers.

@@ -32,8 +32,8 @@ func (x *exchange) Ask(ctx context.Context, method string, params wire.Raw) (wir
 		return m.Result, nil
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-x.ctx.Done():
-		err = x.ctx.Err()
+	case <-x.scope.Done():
+		err = x.scope.Err()
 	}
 	x.sink.Send(cancelledNote(id))
 	return nil, err

@@ -10,6 +10,7 @@ import (
 // define it. All values are slices of the message.
 type requestMeta struct {
 	meta                               wire.Value // the whole of _meta
+	before, after                      wire.Raw   // the text of the params around _meta
 	version, capabilities, info, level wire.Value
 	revision                           wire.Revision // version as text, "" if it is not a string
 	others                             bool          // _meta has further members
@@ -20,7 +21,7 @@ func readMeta(m *wire.Message) requestMeta {
 	if m.Params == nil {
 		return rm
 	}
-	rm.meta = wire.ValueOf(m.Params).Get("_meta")
+	rm.meta, rm.before, rm.after = wire.ValueOf(m.Params).Cut("_meta")
 	for mb := range rm.meta.Members() {
 		switch {
 		case mb.Is(wire.MetaProtocolVersion):
@@ -58,12 +59,11 @@ func (rm *requestMeta) strip(params wire.Raw) wire.Raw {
 	if !rm.meta.Exists() {
 		return params
 	}
-	e := wire.NewEdit(params)
-	if rm.others {
-		e.Remove(rm.meta, wire.MetaProtocolVersion, wire.MetaClientCapabilities, wire.MetaClientInfo, wire.MetaLogLevel)
-	} else {
-		e.Remove(e.Root(), "_meta")
+	if !rm.others {
+		return append(append(make(wire.Raw, 0, len(rm.before)+len(rm.after)), rm.before...), rm.after...)
 	}
+	e := wire.NewEdit(params)
+	e.Remove(rm.meta, wire.MetaProtocolVersion, wire.MetaClientCapabilities, wire.MetaClientInfo, wire.MetaLogLevel)
 	return e.Bytes()
 }
 
@@ -154,9 +154,11 @@ func (s *Server) checkHeaders(r *http.Request, x *exchange) *wire.Error {
 		return nil
 	}
 	params := wire.ValueOf(c.Params)
-	name, isName := params.Get(member).Text()
-	if sent, single := header(r, wire.HeaderName); sent != "" || required {
-		decoded, ok := wire.DecodeHeader(sent)
+	item := params.Get(member)
+	isName := item.Kind() == '"'
+	sent, single := header(r, wire.HeaderName)
+	name, ok := wire.DecodeHeader(sent)
+	if sent != "" || required {
 		switch {
 		case sent == "" && !isName:
 			// The params are invalid, which the handler will report.
@@ -164,7 +166,7 @@ func (s *Server) checkHeaders(r *http.Request, x *exchange) *wire.Error {
 			return mismatch("the Mcp-Name header must be sent once")
 		case !ok:
 			return mismatch("the Mcp-Name header is malformed")
-		case decoded != name:
+		case isName && !item.IsString(name), !isName && name != "":
 			return mismatch("the Mcp-Name header differs from params.%s", member)
 		}
 	}

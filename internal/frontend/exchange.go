@@ -55,8 +55,8 @@ type exchange struct {
 	sess        *session.Session // nil if the call belongs to no session
 	reserved    *reservation     // what the request holds of the budgets, or nil
 	scope       call.Scope
-	ctx         context.Context // &scope
-	notifyEnded atomic.Bool     // only the answer may still go to the client
+	notifyEnded atomic.Bool // only the answer may still go to the client
+	neighbors               // in the set of calls without a session
 }
 
 // sender is the sender of one request.
@@ -95,7 +95,6 @@ func traceContext(r *http.Request) *call.TraceContext {
 func (s *Server) newExchange(parent context.Context, out sink, from sender, id wire.ID) *exchange {
 	x := &exchange{s: s, id: id, sink: out}
 	x.scope.Begin(parent)
-	x.ctx = &x.scope
 	x.call.ID, x.call.Remote, x.call.Principal = from.request, from.remote, from.principal
 	x.call.Back = x
 	x.trace.Message, x.trace.Incoming = id, from.trace
@@ -130,7 +129,7 @@ func (x *exchange) run() answer {
 
 // outcome returns the answer to a request whose handler has returned.
 func (x *exchange) outcome(res call.Result, err error) answer {
-	cause := context.Cause(x.ctx)
+	cause := context.Cause(&x.scope)
 	switch {
 	case cause == session.ErrCancelled, cause == errClientGone, cause == context.Canceled: // the connection has ended
 		return answer{noResponse: true}
@@ -158,7 +157,7 @@ func (x *exchange) outcome(res call.Result, err error) answer {
 // handle has the call handled.
 func (x *exchange) handle() (call.Result, error) {
 	defer x.EndNotify()
-	return x.s.handle(x.ctx, &x.call)
+	return x.s.handle(&x.scope, &x.call)
 }
 
 // handle calls the handler, and turns a panic into an error.
@@ -174,14 +173,14 @@ func (s *Server) handle(ctx context.Context, c *call.Call) (res call.Result, err
 
 // Call, Context and EndNotify implement park.Request, with Notify.
 func (x *exchange) Call() *call.Call         { return &x.call }
-func (x *exchange) Context() context.Context { return x.ctx }
+func (x *exchange) Context() context.Context { return &x.scope }
 func (x *exchange) EndNotify()               { x.notifyEnded.Store(true) }
 
 // bodyIsFree reports whether the buffer of the request's body can be reused. A handler
 // promises that whenever it returns. This is stricter, in case a handler that was
 // cancelled or failed still holds slices of it.
 func (x *exchange) bodyIsFree(a answer) bool {
-	return a.err == nil && !a.noResponse && x.ctx.Err() == nil
+	return a.err == nil && !a.noResponse && x.scope.Err() == nil
 }
 
 // Notify implements call.BackChannel. It drops log messages that the client does not
@@ -283,31 +282,42 @@ func modernStatus(err *wire.Error) int {
 }
 
 // callSet is the set of running calls that belong to no session. The zero value is an
-// empty set.
+// empty set. It is a list, since a call adds itself and removes itself.
 type callSet struct {
-	mu  sync.Mutex
-	set map[*exchange]struct{}
+	mu   sync.Mutex
+	last *exchange
 }
+
+// neighbors are the calls beside one in a callSet, whose mutex guards them.
+type neighbors struct{ before, after *exchange }
 
 func (c *callSet) add(x *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.set == nil {
-		c.set = make(map[*exchange]struct{})
+	if x.before = c.last; x.before != nil {
+		x.before.after = x
 	}
-	c.set[x] = struct{}{}
+	c.last = x
 }
 
 func (c *callSet) remove(x *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.set, x)
+	if x.before != nil {
+		x.before.after = x.after
+	}
+	if x.after != nil {
+		x.after.before = x.before
+	} else if c.last == x {
+		c.last = x.before
+	}
+	x.neighbors = neighbors{}
 }
 
 func (c *callSet) cancel(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for x := range c.set {
+	for x := c.last; x != nil; x = x.before {
 		x.Cancel(cause)
 	}
 }

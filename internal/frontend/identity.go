@@ -1,6 +1,7 @@
 package frontend
 
 import (
+	"crypto/rand"
 	"hash/maphash"
 	"net"
 	"net/http"
@@ -9,22 +10,21 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/fairshare"
-	"mcpgateway/internal/wire"
 )
 
 // modernPrefix begins the Key of each modern client. No session id begins so.
 const modernPrefix = "modern "
 
-// modernClientKey returns the Key of the client that sent a modern request. Such a
-// client has no session, so its clientInfo, its address and its User-Agent tell it
-// from the principal's other clients. The key is "" for a request without
-// clientInfo: such a request is a client of its own.
+// modernClient returns the client that sent a modern request. Such a client has no
+// session, so its clientInfo, its address and its User-Agent tell it from the
+// principal's other clients. A request without clientInfo is a client of its own.
 //
 // Forwarding headers are not verified, but a client that forges them only makes
 // itself another client of the same principal.
-func (s *Server) modernClientKey(r *http.Request, principal *call.Principal, info wire.Raw) string {
+func (s *Server) modernClient(r *http.Request, principal *call.Principal, meta *requestMeta) *call.Client {
+	info := meta.info.Raw()
 	if len(info) == 0 {
-		return ""
+		return newModernClient(rand.Text(), meta)
 	}
 	var h maphash.Hash
 	h.SetSeed(s.seed)
@@ -46,8 +46,13 @@ func (s *Server) modernClientKey(r *http.Request, principal *call.Principal, inf
 		part("")
 	}
 	h.Write(info)
+	return s.clients.get(h.Sum64(), meta)
+}
+
+// modernKey returns the Key of a modern client with this hash.
+func modernKey(hash uint64) string {
 	var text [len(modernPrefix) + 16]byte
-	return string(strconv.AppendUint(append(text[:0], modernPrefix...), h.Sum64(), 16))
+	return string(strconv.AppendUint(append(text[:0], modernPrefix...), hash, 16))
 }
 
 // requestShare returns the share that a request's resources count for: that of the

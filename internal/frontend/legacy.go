@@ -191,7 +191,7 @@ func (x *exchange) answerSetLevel() answer {
 	}
 	if x.sess != nil {
 		x.sess.SetLogLevel(level)
-		x.s.share(x.ctx, x.sess, session.Change{Level: level})
+		x.s.share(&x.scope, x.sess, session.Change{Level: level})
 	}
 	return answer{result: call.Result{Raw: wire.Raw(`{}`)}}
 }

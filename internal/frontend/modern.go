@@ -2,7 +2,6 @@ package frontend
 
 import (
 	"context"
-	"crypto/rand"
 	"net/http"
 	"time"
 
@@ -34,7 +33,7 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, principal *call.P
 		s.rejectMessage(p.w, r, principal, m.ID, http.StatusBadRequest, err)
 		return true
 	}
-	x := s.modernCall(r.Context(), p, s.senderOf(p.w, r, principal), s.modernClientKey(r, principal, meta.info.Raw()), m, meta)
+	x := s.modernCall(r.Context(), p, s.senderOf(p.w, r, principal), s.modernClient(r, principal, meta), m, meta)
 	x.reserved = &p.reserved
 	defer x.Cancel(nil)
 	p.onLost = func() { x.Cancel(errClientGone) }
@@ -55,15 +54,11 @@ func (s *Server) serveModern(p *postResponse, r *http.Request, principal *call.P
 }
 
 // modernCall returns the call of a modern request, over any transport. Its params are
-// still those that the client has sent. key is the Key of the client, or "" for a client
-// that makes only this request.
-func (s *Server) modernCall(parent context.Context, out sink, from sender, key string, m *wire.Message, meta *requestMeta) *exchange {
+// still those that the client has sent.
+func (s *Server) modernCall(parent context.Context, out sink, from sender, client *call.Client, m *wire.Message, meta *requestMeta) *exchange {
 	x := s.newExchange(parent, out, from, m.ID)
 	x.call.Method, x.call.Params = m.Method, m.Params
-	if key == "" {
-		key = rand.Text()
-	}
-	x.setClient(modernClient(key, meta))
+	x.setClient(client)
 	x.call.LogLevel = levelOf(meta.level)
 	x.call.TakesRounds = true
 	return x
@@ -110,17 +105,4 @@ func (x *exchange) resume(state string) (call.Result, error) {
 	res, err := x.s.parked.Resume(x, state)
 	span.End(time.Now(), &call.SpanEnd{Err: err, Revision: res.Revision})
 	return res, err
-}
-
-// modernClient returns the client that a request describes. It copies the metadata,
-// because it outlives the request.
-func modernClient(key string, meta *requestMeta) *call.Client {
-	info, capabilities := meta.info.Raw(), meta.capabilities.Raw()
-	kept := make(wire.Raw, 0, len(info)+len(capabilities))
-	kept = append(append(kept, info...), capabilities...)
-	c := &call.Client{Key: key, Sessionless: true, Revision: meta.revision, Capabilities: kept[len(info):]}
-	if info != nil {
-		c.Info = kept[:len(info):len(info)]
-	}
-	return c
 }

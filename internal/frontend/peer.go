@@ -254,7 +254,7 @@ func (p *peer) receiveBatch(data []byte, from sender, h *reservation) *wire.Erro
 	return p.start(func() {
 		defer whole.Cancel(nil)
 		answers, _ := p.s.answerBatch(sess, from, parts, p.s.options.Limits.JSON, func(from sender, m *wire.Message) *exchange {
-			return p.s.legacyCall(whole.ctx, p.stream, sess, sess.Client, from, m)
+			return p.s.legacyCall(&whole.scope, p.stream, sess, sess.Client, from, m)
 		})
 		if len(answers) > 0 {
 			p.respond(joinMessages(answers))

@@ -35,6 +35,7 @@ type Server struct {
 	sessionIDs  *session.IDs
 	listens     subscriptionSet // listen streams of modern clients
 	peers       peerSet         // clients over HTTP+SSE and stdio
+	clients     clientCache     // modern clients over HTTP
 	sessionless callSet         // running calls that belong to no session
 	parked      *park.Table
 

@@ -128,7 +128,7 @@ func (p *peer) modernRequest(m *wire.Message, meta *requestMeta, from sender, h 
 	if err := p.s.checkMetaInBody(meta, p.principal.Profile); err != nil {
 		return err
 	}
-	x := p.s.modernCall(p.ctx, p.stream, from, p.id, m, meta)
+	x := p.s.modernCall(p.ctx, p.stream, from, newModernClient(p.id, meta), m, meta)
 	x.call.Params = meta.strip(m.Params)
 	if !p.register(x) {
 		x.Cancel(nil)
@@ -202,7 +202,7 @@ func (p *peer) listen(x *exchange) answer {
 		}
 	}()
 	switch {
-	case x.ctx.Err() != nil: // it was cancelled
+	case x.scope.Err() != nil: // it was cancelled
 	case p.ending:
 		return answer{err: errShuttingDown}
 	case len(p.listens) >= maxPeerListens:

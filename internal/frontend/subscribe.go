@@ -50,7 +50,7 @@ func (x *exchange) answerSubscribe() answer {
 	done := call.Result{Raw: wire.Raw(`{}`)}
 	if x.call.Method == wire.MethodResourcesUnsub {
 		x.sess.Unsubscribe(uri)
-		x.s.share(x.ctx, x.sess, session.Change{Unsubscribed: uri})
+		x.s.share(&x.scope, x.sess, session.Change{Unsubscribed: uri})
 		return answer{result: done}
 	}
 	switch subscribed, full := x.sess.IsSubscribed(uri); {
@@ -60,14 +60,14 @@ func (x *exchange) answerSubscribe() answer {
 		return answer{err: wire.Errorf(wire.CodeInternal, "the session has subscribed to %d resources, and may not have more subscriptions", session.MaxSubscriptions)}
 	}
 	sess := x.sess
-	cancel, err := x.s.options.Subscriptions.Subscribe(x.ctx, &x.call, uri, func(changed string, params wire.Raw) {
+	cancel, err := x.s.options.Subscriptions.Subscribe(&x.scope, &x.call, uri, func(changed string, params wire.Raw) {
 		sess.NotifyUpdate(stream.ResourceUpdate{Subscribed: uri, URI: changed, Params: params})
 	})
 	if err == nil {
 		err = sess.AddSubscription(uri, cancel)
 	}
 	if err == nil {
-		x.s.share(x.ctx, sess, session.Change{Subscribed: uri})
+		x.s.share(&x.scope, sess, session.Change{Subscribed: uri})
 	}
 	return x.outcome(done, err)
 }
@@ -82,7 +82,7 @@ func (s *Server) subscribeResources(x *exchange, sub *subscription) {
 	if s.options.Subscriptions == nil || len(asked) == 0 {
 		return
 	}
-	ctx, stop := context.WithTimeout(x.ctx, subscribeTimeout)
+	ctx, stop := context.WithTimeout(&x.scope, subscribeTimeout)
 	defer stop()
 	cancels := make([]func(), len(asked)) // nil if there is no subscription
 	slots := make(chan struct{}, subscribeConcurrency)

@@ -34,7 +34,7 @@ func (s *Server) watchTasks(x *exchange, sub *subscription) *wire.Error {
 	}
 	// The watches end with the subscription, not with the context of the request, which
 	// ends earlier on stdio.
-	ctx, cancel := context.WithCancel(context.WithoutCancel(x.ctx))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(&x.scope))
 	sub.cancels = append(sub.cancels, cancel)
 	seen := make(map[string]bool)
 	for el := range ids.Elements() {

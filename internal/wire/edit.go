@@ -91,6 +91,40 @@ func (e *Edit) Remove(obj Value, names ...string) {
 	}
 }
 
+// Cut returns the member name of the object v, and the text of v before and after it without
+// the comma that goes with it: both together are v without the member. Without such a member it
+// returns the zero Value.
+func (v Value) Cut(name string) (member Value, before, after Raw) {
+	if v.Kind() != '{' {
+		return Value{}, nil, nil
+	}
+	b := v.doc
+	i := skipSpace(b, v.start+1)
+	last := -1 // the end of the member before
+	for b[i] == '"' {
+		key := Value{b, i, v.skipString(i), v.long}
+		at := skipSpace(b, key.end)
+		at = skipSpace(b, at+1) // the colon
+		value := Value{b, at, v.skipValue(at), v.long}
+		next := skipSpace(b, value.end)
+		if b[next] == ',' {
+			next = skipSpace(b, next+1)
+		}
+		if key.IsString(name) {
+			switch {
+			case last >= 0:
+				return value, b[v.start:last:last], b[value.end:v.end:v.end]
+			case b[next] == '"':
+				return value, b[v.start:i:i], b[next:v.end:v.end]
+			default:
+				return value, b[v.start:i:i], b[value.end:v.end:v.end]
+			}
+		}
+		last, i = value.end, next
+	}
+	return Value{}, nil, nil
+}
+
 // RemoveElements removes the elements of the array arr for which drop returns true, each
 // with its comma. It returns how many it removed.
 func (e *Edit) RemoveElements(arr Value, drop func(Value) bool) int {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -64,6 +65,24 @@ func TestEdit(t *testing.T) {
 				t.Errorf("asked again, Bytes gives %s", again)
 			}
 		})
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, text := range []string{
+		`{}`, `{ }`, `5`, `"k"`, `[{"k":1}]`, ``, `{"a":1}`, `{"a":{"k":1}}`, `{"k":1}`, `{ "k" : 1 }`, `{"k":1,"a":2}`, `{ "k" : {"k":"}"} , "a" : 2 }`,
+		`{"a":1,"k":2}`, `{ "a" : 1 , "k" : "," }`, `{"a":1,"k":2,"b":3}`, `{"a":1 , "k":2 , "b":3 }`, `{"a":"\"","\u006b":[2],"b":3}`, ` {"k":1} `,
+	} {
+		e := NewEdit(Raw(text))
+		want := e.Root().Get("k")
+		e.Remove(e.Root(), "k")
+		member, before, after := e.Root().Cut("k")
+		if string(member.Raw()) != string(want.Raw()) {
+			t.Errorf("%s: the member is %s, want %s", text, member.Raw(), want.Raw())
+		}
+		if left := string(before) + string(after); want.Exists() && left != strings.TrimSpace(string(e.Bytes())) || !want.Exists() && left != "" {
+			t.Errorf("%s: left is %s, want %s", text, left, e.Bytes())
+		}
 	}
 }
 

@@ -53,12 +53,28 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%s: written as %q, then as %q", side, out, twice)
 			}
 		}
-		if _, err := Parse(data, lim); err == nil { // strict accepts nothing that lenient refuses
+		if m, err := Parse(data, lim); err == nil { // strict accepts nothing that lenient refuses
+			againstRemove(t, m.Params)
 			if m, err := ParseUpstream(data, lim); err != nil || m.DeepDuplicates {
 				t.Fatalf("%q: accepted from a client, from an upstream %v, %v", data, err, m.DeepDuplicates)
 			}
 		}
 	})
+}
+
+// againstRemove fails unless an object without one member, of which it has only one, is what an
+// Edit makes of it.
+func againstRemove(t *testing.T, object Raw) {
+	t.Helper()
+	for mb := range ValueOf(object).Members() {
+		name := mb.Key.Str()
+		e := NewEdit(object)
+		e.Remove(e.Root(), name)
+		value, before, after := ValueOf(object).Cut(name)
+		if got, want := string(before)+string(after), string(e.Bytes()); got != want || string(value.Raw()) != string(mb.Value.Raw()) {
+			t.Fatalf("%s without %q: %s, and the member %s; an Edit makes %s of it", object, name, got, value.Raw(), want)
+		}
+	}
 }
 
 // againstStd fails unless encoding/json, which folds case and takes the last of

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"slices"
+	"unicode/utf8"
 )
 
 // Message is one JSON-RPC message. Its raw members are slices of the bytes
@@ -57,11 +58,11 @@ func Parse(data []byte, lim Limits) (Message, error) {
 	if err != nil {
 		return m, err
 	}
-	params := m.Long.ValueOf(m.Params)
-	if name := caseVariant(params, readParams); name != "" {
+	name, ref := caseVariant(m.Long.ValueOf(m.Params), readParams, "ref")
+	if name != "" {
 		return m, Errorf(CodeInvalidRequest, "invalid request: params has a member %q, which differs from a known one only in case", name)
 	}
-	if name := caseVariant(params.Get("ref"), readRef); name != "" {
+	if name, _ := caseVariant(ref, readRef, ""); name != "" {
 		return m, Errorf(CodeInvalidRequest, "invalid request: params.ref has a member %q, which differs from a known one only in case", name)
 	}
 	return m, nil
@@ -151,7 +152,7 @@ func envelope(data []byte, long *longSpans) (Message, error) {
 		return m, err
 	}
 	if m.Extra != "" {
-		if name := caseVariant(root, readEnvelope); name != "" {
+		if name, _ := caseVariant(root, readEnvelope, ""); name != "" {
 			return m, invalidRequest("the member %q differs from a known one only in case", name)
 		}
 	}
@@ -244,16 +245,28 @@ func errorOf(v Value) *Error {
 
 // caseVariant returns the first key of obj that equals one of known under case folding but
 // not exactly, "" for none. The folding is that of Unicode, as in Go's encoding/json, so that
-// the long s and the Kelvin sign count too.
-func caseVariant(obj Value, known []string) string {
+// the long s and the Kelvin sign count too. In the same walk it finds the member get.
+func caseVariant(obj Value, known []string, get string) (key string, got Value) {
 	for m := range obj.Members() {
 		key := m.Key.unquoted()
-		i := slices.IndexFunc(known, func(k string) bool { return bytes.EqualFold(key, []byte(k)) })
-		if i >= 0 && string(key) != known[i] {
-			return string(key)
+		switch i := slices.IndexFunc(known, func(k string) bool { return equalFold(key, k) }); {
+		case i < 0:
+		case string(key) != known[i]:
+			return string(key), Value{}
+		case known[i] == get:
+			got = m.Value
 		}
 	}
-	return ""
+	return "", got
+}
+
+// equalFold is bytes.EqualFold for an ASCII name. The length and the first byte already rule out
+// nearly every other text.
+func equalFold(text []byte, name string) bool {
+	if len(text) < len(name) || text[0] < utf8.RuneSelf && text[0]|0x20 != name[0]|0x20 {
+		return false // no character that folds to one of ASCII is shorter
+	}
+	return bytes.EqualFold(text, []byte(name))
 }
 
 // duplicateKey returns a key that occurs twice in obj, and whether there is one.

@@ -154,25 +154,22 @@ func (v Value) get(name string) Value {
 }
 
 // isText reports whether the text between the quotes of a string, with its escapes, stands for
-// s. An escape is longer than what it stands for.
+// s. An escape is longer than what it stands for, but has at most maxEscape bytes for each of it.
 func isText(text []byte, s string) bool {
 	switch {
 	case len(text) < len(s):
 		return false
 	case len(text) == len(s):
 		return string(text) == s && strings.IndexByte(s, '\\') < 0
+	case len(text) > maxEscape*len(s), bytes.IndexByte(text, '\\') < 0:
+		return false
 	default:
-		// Without an escape where they differ, or where s ends, they are different.
-		i := 0
-		for i < len(s) && text[i] == s[i] && s[i] != '\\' {
-			i++
-		}
-		if i < len(s) && text[i] != '\\' {
-			return false
-		}
-		return bytes.IndexByte(text[i:], '\\') >= 0 && string(unescape(text)) == s
+		return string(unescape(text)) == s
 	}
 }
+
+// maxEscape is the length of the escape of one byte, such as \u0041.
+const maxEscape = 6
 
 // At returns the value that a JSON Pointer (RFC 6901) names, through members of objects only: v
 // itself for "", an absent value if there is none.

@@ -69,7 +69,15 @@ func newWaiter(r Request) *waiter {
 // in order to ask something: only some methods may be answered with input_required,
 // and only clients that declare a capability for it are asked.
 func Parkable(c *call.Call) bool {
-	return wire.MethodOf(c.Method).Rounds && (c.Client.Can("elicitation") || c.Client.Can("sampling") || c.Client.Can("roots"))
+	if !wire.MethodOf(c.Method).Rounds {
+		return false
+	}
+	for m := range wire.ValueOf(c.Client.Capabilities).Members() {
+		if m.Value.Kind() == '{' && (m.Is("elicitation") || m.Is("sampling") || m.Is("roots")) {
+			return true
+		}
+	}
+	return false
 }
 
 // Run has the call of r handled on a goroutine of its own, and returns its result or
