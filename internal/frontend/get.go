@@ -40,46 +40,41 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, principal *cal
 		s.resumeCall(w, r, principal, sess, after)
 		return
 	}
-	st, c, err := s.openGet(r.Context(), sess, after, s.newEventWriter(w, s.requestShare(r, principal)))
+	st, c, err := s.openGet(r.Context(), sess, after)
 	if err != nil {
 		s.refuseGet(w, r, principal, err)
 		return
 	}
-	defer sess.Detach(st)
 	s.restore(sess)
-	var expire <-chan time.Time
+	ends := stream.Ends{At: principal.Expires} // a client that comes again has to authenticate again
 	if client.Revision.HasPriming() {
-		timer := time.NewTimer(pollAfter)
-		defer timer.Stop()
-		expire = timer.C
+		ends.Poll = time.Now().Add(pollAfter)
 	}
-	ctx, cancel := untilCredentialsExpire(r, principal)
-	defer cancel()
-	c.Run(ctx, expire)
+	s.runStream(w, r, s.requestShare(r, principal), c, ends, func() { sess.Detach(st) })
 }
 
-// openGet connects w to the stream of the event that the client got last, or to a new
+// openGet connects to the stream of the event that the client got last, or to a new
 // stream if there is none, or another process had the stream.
-func (s *Server) openGet(ctx context.Context, sess *session.Session, after stream.Position, w stream.Writer) (*stream.Stream, *stream.Conn, error) {
+func (s *Server) openGet(ctx context.Context, sess *session.Session, after stream.Position) (*stream.Stream, *stream.Conn, error) {
 	if after.Stream != "" {
 		st, err := sess.Replay.Find(after)
 		switch {
 		case isElsewhere(sess, after), err == nil && !st.ForCall() && st.Moved().To != "":
-			return s.moveHere(ctx, sess, after, w)
+			return s.moveHere(ctx, sess, after)
 		case err != nil && (!sess.IsAdopted() || after.ForCall()):
 			return nil, nil, err
 		case err != nil: // another process had the stream, and what the client missed is not known
 			sess.NotifyLists(stream.AllChanged)
 		case st.ForCall(): // allowed while the server drains, because the stream ends with its call
-			c, err := st.Resume(after.Number, w)
+			c, err := st.Resume(after.Number)
 			return st, c, err
 		default:
-			return s.attachGet(sess, st, func() (*stream.Conn, error) { return st.Resume(after.Number, w) })
+			return s.attachGet(sess, st, func() (*stream.Conn, error) { return st.Resume(after.Number) })
 		}
 	}
 	st := s.newEventStream(wire.EraLegacy)
 	primes := sess.Client.Revision.HasPriming()
-	return s.attachGet(sess, st, func() (*stream.Conn, error) { return sess.Replay.Open(st, w, nil, primes), nil })
+	return s.attachGet(sess, st, func() (*stream.Conn, error) { return sess.Replay.Open(st, nil, primes), nil })
 }
 
 // attachGet attaches a stream without a call to the session.

@@ -76,9 +76,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 	return principal
 }
 
-// untilCredentialsExpire returns the context of a stream that has no end of its own.
-// It ends with the request, and when the sender's credentials expire: a client that
-// comes again has to authenticate again.
+// untilCredentialsExpire returns a context that ends with the request, and when the
+// sender's credentials expire: a client that comes again has to authenticate again.
 func untilCredentialsExpire(r *http.Request, principal *call.Principal) (context.Context, context.CancelFunc) {
 	if principal.Expires.IsZero() {
 		return r.Context(), func() {}

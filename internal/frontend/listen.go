@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"mcpgateway/internal/fairshare"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/wire"
 )
 
@@ -29,23 +30,29 @@ func (s *Server) listen(p *postResponse, r *http.Request, x *exchange) {
 		s.refuse(p.w, r, refused)
 		return
 	}
-	defer s.listening.Release(share, 1)
+	stays := false
+	end := func() {
+		s.listens.remove(sub)
+		s.listening.Release(share, 1)
+	}
+	defer func() {
+		if !stays {
+			end()
+		}
+	}()
 	s.subscribeResources(x, sub)
-	defer sub.close()
 	if err := s.watchTasks(x, sub); err != nil {
 		x.finish(p, answer{err: err})
 		return
 	}
 	sub.stream = s.newEventStream(wire.EraModern)
-	c := sub.stream.Connect(s.newEventWriter(p.w, share))
+	c := sub.stream.Connect()
 	s.listens.add(sub)
-	defer s.listens.remove(sub)
 	if s.draining.Load() { // checked after add, so that Drain misses no stream
 		s.refuseBusy(p.w, r, x.id, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
 	p.reserved.release() // the budget of listen streams counts it from now on
-	ctx, cancel := untilCredentialsExpire(r, x.call.Principal)
-	defer cancel()
-	c.Run(ctx, nil)
+	stays = true
+	s.runStream(p.w, r, share, c, stream.Ends{At: x.call.Principal.Expires}, end)
 }

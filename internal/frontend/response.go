@@ -68,13 +68,14 @@ func (p *postResponse) open() {
 	p.written = make(chan struct{})
 	var c *stream.Conn
 	if p.sess != nil {
-		c = p.sess.Replay.Open(p.stream, p.s.newEventWriter(p.w, p.reserved.share), p.requests(), p.sess.Client.Revision.HasPriming())
+		c = p.sess.Replay.Open(p.stream, p.requests(), p.sess.Client.Revision.HasPriming())
 	} else {
-		c = p.stream.Connect(p.s.newEventWriter(p.w, p.reserved.share))
+		c = p.stream.Connect()
 	}
+	w := p.s.newEventWriter(p.w, p.reserved.share)
 	go func() {
 		defer close(p.written)
-		if p.whole = c.Run(p.ctx, nil); !p.whole && p.onLost != nil {
+		if p.whole = c.Run(p.ctx, w, stream.Ends{}); !p.whole && p.onLost != nil {
 			p.onLost()
 		}
 	}()

@@ -213,7 +213,7 @@ func eventsAfter(kept []stream.Entry, number int) (missed [][]byte, err error) {
 
 // moveHere opens a stream that goes on with one of another replica, which belongs to no call. If nobody has
 // that stream, the client is told what it may have missed.
-func (s *Server) moveHere(ctx context.Context, sess *session.Session, p stream.Position, w stream.Writer) (*stream.Stream, *stream.Conn, error) {
+func (s *Server) moveHere(ctx context.Context, sess *session.Session, p stream.Position) (*stream.Stream, *stream.Conn, error) {
 	if s.draining.Load() {
 		return nil, nil, errStopped
 	}
@@ -223,14 +223,14 @@ func (s *Server) moveHere(ctx context.Context, sess *session.Session, p stream.P
 	events, here, err := m.follow(ctx, p)
 	switch {
 	case here != nil: // the client has resumed it here before
-		return s.attachGet(sess, here, func() (*stream.Conn, error) { return here.Resume(m.number, w) })
+		return s.attachGet(sess, here, func() (*stream.Conn, error) { return here.Resume(m.number) })
 	case err == stream.ErrUnknownEvent || err == errNotNow:
 		sess.NotifyLists(stream.AllChanged)
 		sess.NotifyAllUpdated()
 	case err != nil:
 		return nil, nil, err
 	}
-	return s.attachGet(sess, st, func() (*stream.Conn, error) { return sess.Replay.Continue(st, w, events), nil })
+	return s.attachGet(sess, st, func() (*stream.Conn, error) { return sess.Replay.Continue(st, events), nil })
 }
 
 // mover finds the events after one of a stream that has moved several times.

@@ -22,11 +22,11 @@ func (s *Server) handleResume(ctx context.Context, request []byte, send func([]b
 	if st == nil || !st.ForCall() {
 		return encode(resumedOf(stream.ErrUnknownEvent)), nil
 	}
-	c, err := st.Resume(q.After.Number, partsWriter(send))
+	c, err := st.Resume(q.After.Number)
 	if err != nil {
 		return encode(resumedOf(err)), nil
 	}
-	c.Run(ctx, nil)
+	c.Run(ctx, partsWriter(send), stream.Ends{})
 	sess.Touch()
 	return encode(&resumed{}), nil
 }

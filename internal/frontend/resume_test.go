@@ -73,7 +73,7 @@ func (h *sessionClient) begin(method, body, lastEvent string) *recorder {
 		if h.pick != nil {
 			s = h.pick()
 		}
-		s.ServeHTTP(w, r)
+		serveContinued(s.ServeHTTP, w, r)
 	}()
 	return w
 }

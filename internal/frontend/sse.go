@@ -8,6 +8,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/frontend/session"
+	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/wire"
 )
@@ -55,7 +56,7 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, principal *call
 	}
 	st := s.newEventStream(wire.EraLegacy)
 	share := s.requestShare(r, principal)
-	conn := st.Connect(s.newEventWriter(w, share))
+	conn := st.Connect()
 	p := s.newPeer(r.Context(), principal, st)
 	p.remote, p.share = r.RemoteAddr, share
 	defer p.close()
@@ -76,9 +77,7 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, principal *call
 		return
 	}
 	st.SendEvent(wire.Event{Name: "endpoint", Data: []byte(s.endpointOf(r, p.id))})
-	ctx, cancel := untilCredentialsExpire(r, principal)
-	defer cancel()
-	conn.Run(ctx, nil)
+	conn.Run(r.Context(), s.newStreamWriter(w, share), stream.Ends{At: principal.Expires})
 }
 
 // endpointOf returns the URL that a peer posts to. It is a path, which the client

@@ -31,7 +31,7 @@ var errNotReading = errors.New("the client does not read what is written to it")
 // outlive ServeStdio, because a blocked pipe cannot be interrupted.
 func (s *Server) ServeStdio(ctx context.Context, principal *call.Principal, in io.Reader, out io.Writer, drain time.Duration) error {
 	st := stream.New(stream.Options{Lines: true, DropWhenBehind: true})
-	conn := st.Connect(lineWriter{out})
+	conn := st.Connect()
 	p := s.newPeer(ctx, principal, st)
 	p.servesModern = true
 	defer p.close()
@@ -41,7 +41,7 @@ func (s *Server) ServeStdio(ctx context.Context, principal *call.Principal, in i
 		return nil
 	}
 	written := make(chan bool, 1)
-	go func() { written <- conn.Run(p.ctx, nil) }()
+	go func() { written <- conn.Run(p.ctx, lineWriter{out}, stream.Ends{}) }()
 	read := make(chan error, 1)
 	go func() { read <- p.readLines(in) }()
 

@@ -58,6 +58,13 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Test(t, func(t *testing.T) { newPlay(t, archive).run() })
+			if !*update { // what happens does not depend on the server
+				synctest.Test(t, func(t *testing.T) {
+					p := newPlay(t, archive)
+					p.continues = true
+					p.run()
+				})
+			}
 			if *update {
 				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
 					t.Fatal(err)
@@ -75,9 +82,11 @@ type play struct {
 	server   *Server
 	stop     context.CancelFunc
 	requests map[string]*recorder
-	sessions []string // ids in the order in which they were opened
-	streams  []string // ids that events named, in the order in which they appeared
-	peers    []string // ids of HTTP+SSE peers that were named, in the same order
+	// continues says that responses can be continued, as those of http1server.
+	continues bool
+	sessions  []string // ids in the order in which they were opened
+	streams   []string // ids that events named, in the order in which they appeared
+	peers     []string // ids of HTTP+SSE peers that were named, in the same order
 	// requestIDs are those that the gateway has made.
 	requestIDs []string
 	stdio      *stdioClient       // nil before the first step of stdio
@@ -269,11 +278,15 @@ func (p *play) send(name, text string) {
 	p.requests[name] = w
 	go func() {
 		defer close(w.done)
+		serve := p.server.ServeHTTP
 		if strings.HasPrefix(target, "/sse") {
-			p.server.ServeSSE(w, r)
-			return
+			serve = p.server.ServeSSE
 		}
-		p.server.ServeHTTP(w, r)
+		if p.continues {
+			serveContinued(serve, w, r)
+		} else {
+			serve(w, r)
+		}
 	}()
 	synctest.Wait()
 	if got := w.header.Get(requestid.Header); got != r.Header.Get(requestid.Header) {

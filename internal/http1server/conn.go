@@ -2,7 +2,6 @@ package http1server
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -53,7 +52,7 @@ type conn struct {
 	handed bool // it belongs to the http.Server
 	remote string
 	opened time.Time
-	scope  call.Scope // context of all requests
+	scope  connScope // context of all requests
 	state  atomic.Int32
 
 	in         []byte // buffer, nil before the first request and while a stream is silent
@@ -67,9 +66,24 @@ type conn struct {
 	watch watch
 }
 
-func newConn(base context.Context, s *Server, nc net.Conn, config *tls.Config) *conn {
+// connScope is the context of a connection.
+type connScope struct {
+	call.Scope
+	local net.Addr
+}
+
+// Value implements context.Context.
+func (s *connScope) Value(key any) any {
+	if key == http.LocalAddrContextKey {
+		return s.local
+	}
+	return s.Scope.Value(key)
+}
+
+func newConn(s *Server, nc net.Conn, config *tls.Config) *conn {
 	c := &conn{s: s, raw: nc, nc: nc, pieces: sockio.New(nc), config: config, opened: time.Now()}
-	c.scope.Begin(context.WithValue(base, http.LocalAddrContextKey, nc.LocalAddr()))
+	c.scope.local = nc.LocalAddr()
+	c.scope.Begin(&s.base)
 	c.watch.c = c
 	return c
 }
@@ -81,36 +95,59 @@ func (c *conn) observe(state http.ConnState) {
 	}
 }
 
-// serve serves all requests of the connection.
-func (c *conn) serve() {
-	defer c.close()
-	if remote := c.nc.RemoteAddr(); remote != nil {
-		c.remote = remote.String()
-	}
-	if c.config != nil && !c.handshake() {
-		return
-	}
+// serve serves all requests of the connection, or after rest the further ones.
+func (c *conn) serve(rest *continuation) {
+	left := false // another goroutine serves the connection now
+	defer func() {
+		if !left {
+			c.close(recover())
+		}
+	}()
+	left = c.serveRequests(rest)
+}
+
+// serveRequests serves requests until the connection ends, or until another goroutine
+// serves it: then it returns true.
+func (c *conn) serveRequests(rest *continuation) (left bool) {
 	wait := c.s.next.ReadHeaderTimeout
+	switch {
+	case rest == nil:
+		if !c.open() {
+			return false
+		}
+	case !rest.serve() || !c.toIdle():
+		return false
+	default:
+		wait = c.s.next.IdleTimeout
+	}
 	for {
 		c.setReadDeadline(wait)
 		r, err := c.readRequest()
 		switch {
 		case err == errUnusual:
 			c.handOver()
-			return
+			return false
 		case err != nil, c.s.closing.Load(), !c.toActive():
-			return
+			return false
 		}
-		if !c.serveRequest(r) {
-			return
+		rest, more := c.serveRequest(r)
+		if rest != nil {
+			go c.serve(rest)
+			return true
 		}
-		c.state.Store(stateIdle)
-		c.observe(http.StateIdle)
-		if c.s.lastOnly.Load() {
-			return
+		if !more || !c.toIdle() {
+			return false
 		}
 		wait = c.s.next.IdleTimeout
 	}
+}
+
+// open prepares the connection for requests. It reports false if there will be none.
+func (c *conn) open() bool {
+	if remote := c.nc.RemoteAddr(); remote != nil {
+		c.remote = remote.String()
+	}
+	return c.config == nil || c.handshake()
 }
 
 // toActive begins a request. It reports false if the connection was closed meanwhile.
@@ -122,9 +159,16 @@ func (c *conn) toActive() bool {
 	return true
 }
 
-// close ends the connection, unless it was handed over.
-func (c *conn) close() {
-	if p := recover(); p != nil && p != http.ErrAbortHandler {
+// toIdle ends a request. It reports false if there will be no other one.
+func (c *conn) toIdle() bool {
+	c.state.Store(stateIdle)
+	c.observe(http.StateIdle)
+	return !c.s.lastOnly.Load()
+}
+
+// close ends the connection, unless it was handed over. p is the value of a panic, or nil.
+func (c *conn) close(p any) {
+	if p != nil && p != http.ErrAbortHandler {
 		stack := make([]byte, 64<<10)
 		stack = stack[:runtime.Stack(stack, false)]
 		c.s.logf("http: panic serving %v: %v\n%s", c.remote, p, stack)
@@ -342,8 +386,9 @@ func needsDeadline(set *time.Time, at time.Time) bool {
 	return true
 }
 
-// serveRequest serves a request. It reports whether the connection can serve another one.
-func (c *conn) serveRequest(r *request) bool {
+// serveRequest serves a request. It returns what goes on with the answer, or whether the
+// connection can serve another request.
+func (c *conn) serveRequest(r *request) (rest *continuation, more bool) {
 	c.watch.beginRequest(&r.scope, r.body.left == 0)
 	func() {
 		defer func() {
@@ -352,118 +397,22 @@ func (c *conn) serveRequest(r *request) bool {
 		}()
 		c.s.handler.ServeHTTP(&r.response, &r.Request)
 	}()
-	r.response.finish()
+	if r.response.rest != nil {
+		return newContinuation(&r.response), false
+	}
+	return nil, c.finish(&r.response)
+}
+
+// finish completes an answer. It reports whether the connection can serve another request.
+func (c *conn) finish(w *response) bool {
+	w.finish()
 	clear(c.header)
-	if !r.last {
+	if !w.last {
 		return !c.watch.broken
 	}
-	if !r.body.ended() {
+	if w.body != nil && !w.body.ended() {
 		closeWrite(c.nc)
 		time.Sleep(rstDelay)
 	}
 	return false
-}
-
-// watchAfter is how long a request runs before its client is watched.
-const watchAfter = 50 * time.Millisecond
-
-// watch ends the context of a request when its client is gone. A timer runs while the
-// connection is in use. When it sees the same request for the second time, its goroutine
-// reads until the client sends something, which belongs to the next request, or is gone.
-type watch struct {
-	c    *conn
-	byte [1]byte
-	// The goroutine of the connection may read these while no request is served.
-	got    bool // byte has been read
-	broken bool // the client is gone
-
-	mu       sync.Mutex
-	timer    *time.Timer
-	running  bool          // the timer runs
-	request  *call.Scope   // that is served, or nil
-	seen     *call.Scope   // by the timer
-	ready    bool          // the body of the request has been read
-	aborted  bool          // endRequest waits for the reading goroutine
-	finished chan struct{} // closed by the reading goroutine, nil if there is none
-}
-
-// beginRequest begins a request. bodyRead says that it has no body.
-func (w *watch) beginRequest(request *call.Scope, bodyRead bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.request, w.ready = request, bodyRead
-	if w.running {
-		return
-	}
-	w.running = true
-	if w.timer == nil {
-		w.timer = time.AfterFunc(watchAfter, w.tick)
-	} else {
-		w.timer.Reset(watchAfter)
-	}
-}
-
-// bodyRead says that the body of the request has been read.
-func (w *watch) bodyRead() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ready = true
-}
-
-// tick runs on the goroutine of the timer.
-func (w *watch) tick() {
-	w.mu.Lock()
-	switch {
-	case w.request == nil:
-		w.running, w.seen = false, nil
-		w.mu.Unlock()
-		return
-	case w.request != w.seen || !w.ready || w.got:
-		w.seen = w.request
-		w.timer.Reset(watchAfter)
-		w.mu.Unlock()
-		return
-	}
-	request, finished := w.request, make(chan struct{})
-	w.finished = finished
-	w.c.nc.SetReadDeadline(time.Time{})
-	w.c.readUntil = time.Time{} // nobody else uses it after the body
-	w.mu.Unlock()
-
-	n, err := w.c.nc.Read(w.byte[:])
-	w.mu.Lock()
-	w.got = n > 0
-	gone := n == 0 && err != nil && !w.aborted
-	w.broken = gone
-	w.running, w.seen = false, nil
-	w.mu.Unlock()
-	if gone {
-		request.Cancel(nil)
-	}
-	close(finished)
-}
-
-// endRequest ends the watch of a request.
-func (w *watch) endRequest() {
-	w.mu.Lock()
-	w.request = nil
-	finished := w.finished
-	w.aborted = finished != nil
-	w.mu.Unlock()
-	if finished == nil {
-		return
-	}
-	w.c.nc.SetReadDeadline(time.Unix(1, 0))
-	<-finished
-	w.c.nc.SetReadDeadline(time.Time{})
-	w.finished, w.aborted = nil, false
-}
-
-// stop ends the timer. No request is served any more.
-func (w *watch) stop() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.timer != nil {
-		w.timer.Stop()
-	}
 }

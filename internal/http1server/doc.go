@@ -8,7 +8,9 @@
 // net/http starts a goroutine for each request, which notices that the client is gone,
 // and ends it before the answer. It sets four deadlines, and parses headers line by line.
 // Here a connection has one goroutine, deadlines are set only for reads and writes that
-// may block, and a second goroutine watches the client of a request that takes long.
+// may block, and a second goroutine watches the client of a request that takes long. An
+// answer that may be silent for hours needs neither that goroutine nor its request, see
+// below.
 //
 // # Requests
 //
@@ -34,6 +36,18 @@
 //
 // A handler can write several slices with one system call: the ResponseWriter has the method
 // WritePieces(...[]byte) error.
+//
+// # Silent streams
+//
+// A ResponseWriter has further methods for answers that wait for something to say:
+//
+//	Continue(rest func(context.Context, http.ResponseWriter))
+//	Wait(until time.Time) bool
+//	Wake()
+//
+// Continue makes rest the end of the handler: it runs after the handler has returned, with a
+// small stack and without the request. Wait waits for Wake, and notices that the client is gone.
+// So a silent stream takes about 2 KiB of heap and 2 to 4 KiB of stack, and has one goroutine.
 //
 // # Differences from net/http
 //

@@ -35,7 +35,7 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		head := data[:at+len(headEnd)]
-		c := newConn(t.Context(), &Server{}, nopConn{}, nil)
+		c := newConn(new(Server), nopConn{}, nil)
 		ours, err := newRequest(c, head)
 		if err != nil {
 			return

@@ -15,7 +15,6 @@ type request struct {
 	http.Request
 	url      url.URL
 	scope    call.Scope // context of the request
-	last     bool       // the connection ends with the answer
 	body     body
 	response response
 	values   [usualFields]string
@@ -54,7 +53,7 @@ func newRequest(c *conn, head []byte) (*request, error) {
 	fields := r.Request
 	fields.URL, fields.RequestURI = &r.url, target
 	fields.Proto, fields.ProtoMajor, fields.ProtoMinor = "HTTP/1.1", 1, 1
-	fields.RemoteAddr, fields.TLS, fields.Close, fields.Body = c.remote, c.tls, r.last, http.NoBody
+	fields.RemoteAddr, fields.TLS, fields.Close, fields.Body = c.remote, c.tls, r.response.last, http.NoBody
 	if fields.ContentLength > 0 {
 		r.body = body{r: r, c: c, left: fields.ContentLength}
 		fields.Body = &r.body
@@ -63,11 +62,12 @@ func newRequest(c *conn, head []byte) (*request, error) {
 	if c.header == nil {
 		c.header = make(http.Header, 6)
 	}
-	r.response = response{r: r, c: c, header: c.header, declared: -1}
+	w := &r.response
+	w.c, w.scope, w.body, w.header, w.declared = c, &r.scope, &r.body, c.header, -1
 	return r, nil
 }
 
-// parse parses a head. It sets Method, Host, Header, ContentLength and last, and returns
+// parse parses a head. It sets Method, Host, Header, ContentLength and response.last, and returns
 // the target.
 func (r *request) parse(head string) (target string, err error) {
 	line, rest, _ := strings.Cut(head, "\r\n")
@@ -133,8 +133,8 @@ func (r *request) setSpecial(what special, name, value string) bool {
 		r.ContentLength = n
 		return ok
 	case isConnection:
-		r.last = strings.EqualFold(value, "close")
-		return r.last || strings.EqualFold(value, "keep-alive")
+		r.response.last = strings.EqualFold(value, "close")
+		return r.response.last || strings.EqualFold(value, "keep-alive")
 	}
 	return false
 }
@@ -216,7 +216,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		b.err, b.r.last = err, true
+		b.err, b.r.response.last = err, true
 	}
 	return n, err
 }
@@ -236,16 +236,16 @@ const maxSkipped = 256 << 10
 // settle makes sure that the client has sent the body before it gets the answer, because
 // clients may not read before. A connection whose client may still be sending ends.
 func (b *body) settle() {
-	if b.left == 0 || b.r.last {
+	if b.left == 0 || b.r.response.last {
 		return
 	}
 	if b.left > maxSkipped {
-		b.r.last = true
+		b.r.response.last = true
 		return
 	}
 	b.err = nil
 	if _, err := io.Copy(io.Discard, b); err != nil {
-		b.r.last = true
+		b.r.response.last = true
 	}
 }
 

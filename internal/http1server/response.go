@@ -1,6 +1,7 @@
 package http1server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/plaintext"
 )
 
@@ -30,8 +32,9 @@ var answerBuffers = sync.Pool{New: func() any { return &answerBuffer{out: make([
 // response is the answer to a request. It implements http.ResponseWriter, http.Flusher and
 // what http.ResponseController needs for deadlines.
 type response struct {
-	r      *request
 	c      *conn
+	scope  *call.Scope // context of the request, or of what continues it
+	body   *body       // of the request; nil if a continuation needs it no longer
 	header http.Header
 	buf    *answerBuffer // nil before WriteHeader, and while a stream is silent
 
@@ -40,8 +43,11 @@ type response struct {
 	written  int64
 	headDone bool // the head is complete
 	chunked  bool
-	done     bool  // the handler has returned
-	err      error // of a write to the connection
+	done     bool                                             // the handler has returned, and what continues it
+	silent   bool                                             // the header is not kept after Flush
+	last     bool                                             // the connection ends with the answer
+	err      error                                            // of a write to the connection
+	rest     func(ctx context.Context, w http.ResponseWriter) // see Continue
 
 	readUntil, writeUntil time.Time // deadlines of the handler
 	date                  bool      // the handler has set the header Date
@@ -49,7 +55,12 @@ type response struct {
 }
 
 // Header implements http.ResponseWriter.
-func (w *response) Header() http.Header { return w.header }
+func (w *response) Header() http.Header {
+	if w.header == nil {
+		w.header = make(http.Header)
+	}
+	return w.header
+}
 
 // SetReadDeadline sets the deadline for reading the body.
 func (w *response) SetReadDeadline(at time.Time) error {
@@ -109,7 +120,7 @@ func (w *response) keepsHeader(name string, values []string) bool {
 	case "Connection":
 		for _, v := range values {
 			if strings.EqualFold(v, "close") {
-				w.r.last = true
+				w.last = true
 			}
 		}
 		return false // so does it
@@ -147,7 +158,9 @@ func appendField(dst []byte, name, value string) []byte {
 // endHead completes the head. body is the beginning of the body.
 func (w *response) endHead(body []byte) {
 	w.headDone = true
-	w.r.body.settle()
+	if w.body != nil {
+		w.body.settle()
+	}
 	out := w.buf.out
 	if w.allowsBody() {
 		if !w.contentType && len(body) > 0 {
@@ -173,9 +186,9 @@ func (w *response) endHead(body []byte) {
 		out = append(out, "\r\n"...)
 	}
 	if w.c.s.lastOnly.Load() || w.c.s.closing.Load() {
-		w.r.last = true
+		w.last = true
 	}
-	if w.r.last {
+	if w.last {
 		out = append(out, "Connection: close\r\n"...)
 	}
 	w.buf.out = append(out, "\r\n"...)
@@ -296,8 +309,8 @@ func (w *response) writeAll(parts *net.Buffers) {
 func (w *response) wrote(err error) {
 	w.buf.out = w.buf.out[:0]
 	if err != nil {
-		w.err, w.r.last = err, true
-		w.r.scope.Cancel(nil)
+		w.err, w.last = err, true
+		w.scope.Cancel(nil)
 	}
 }
 
@@ -328,6 +341,9 @@ func (w *response) FlushError() error {
 	}
 	w.flush()
 	w.release() // a stream may be silent for long
+	if w.silent {
+		w.header = nil
+	}
 	w.c.releaseInput()
 	return w.err
 }
@@ -366,7 +382,7 @@ func (w *response) finish() {
 	}
 	w.flush()
 	if w.declared >= 0 && w.declared != w.written {
-		w.r.last = true // the client may wait for the rest
+		w.last = true // the client may wait for the rest
 	}
 	w.release()
 }

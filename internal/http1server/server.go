@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"mcpgateway/internal/call"
 )
 
 // Server serves connections in front of an http.Server.
@@ -18,6 +20,7 @@ type Server struct {
 	handler http.Handler
 	handed  *handedListener // connections for next
 	maxHead int
+	base    call.Scope // context of all connections, begun by Serve
 
 	closing  atomic.Bool // no new connections and requests
 	lastOnly atomic.Bool // each connection ends with its next answer
@@ -52,22 +55,23 @@ func (s *Server) ServeTLS(l net.Listener) error { return s.serve(l, s.next.TLSCo
 
 func (s *Server) serve(l net.Listener, config *tls.Config) error {
 	defer l.Close()
+	base := context.Background()
+	if s.next.BaseContext != nil {
+		base = s.next.BaseContext(l)
+	}
+	s.base.Begin(context.WithValue(base, http.ServerContextKey, s.next))
 	s.mu.Lock()
 	s.listener = l
 	closing := s.closing.Load()
 	s.mu.Unlock()
 	if closing {
+		s.base.Cancel(nil)
 		return http.ErrServerClosed
 	}
-	base := context.Background()
-	if s.next.BaseContext != nil {
-		base = s.next.BaseContext(l)
-	}
-	base = context.WithValue(base, http.ServerContextKey, s.next)
 	s.handed.addr = l.Addr()
 	nextEnded := make(chan error, 1)
 	go func() { nextEnded <- s.next.Serve(s.handed) }()
-	err := s.accept(l, func(nc net.Conn) { s.start(newConn(base, s, nc, config)) })
+	err := s.accept(l, func(nc net.Conn) { s.start(newConn(s, nc, config)) })
 	if err == http.ErrServerClosed {
 		return err // the connections that were handed over end with Shutdown or Close
 	}
@@ -114,7 +118,7 @@ func (s *Server) start(c *conn) {
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
 	c.observe(http.StateNew)
-	go c.serve()
+	go c.serve(nil)
 }
 
 func (s *Server) remove(c *conn) {
@@ -145,6 +149,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		case <-time.After(wait):
 		}
 	}
+	s.endBase()
 	return s.next.Shutdown(ctx)
 }
 
@@ -157,7 +162,18 @@ func (s *Server) Close() error {
 		c.raw.Close()
 	}
 	s.mu.Unlock()
+	s.endBase()
 	return errors.Join(s.handed.Close(), s.next.Close())
+}
+
+// endBase ends the context of the connections, of which none is left.
+func (s *Server) endBase() {
+	s.mu.Lock()
+	served := s.listener != nil
+	s.mu.Unlock()
+	if served {
+		s.base.Cancel(nil)
+	}
 }
 
 func (s *Server) stopAccepting() {

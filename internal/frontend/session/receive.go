@@ -90,6 +90,9 @@ func (s *Session) NewAsk() (wire.ID, <-chan wire.Message) {
 	}
 	id := wire.IDOf(text)
 	answers := make(chan wire.Message, 1)
+	if s.asks == nil {
+		s.asks = make(map[wire.ID]chan wire.Message)
+	}
 	s.asks[id] = answers
 	return id, answers
 }

@@ -70,10 +70,10 @@ type Session struct {
 
 	mu       sync.Mutex
 	ended    bool
-	ready    bool      // the client has said that it is initialized, or has sent a request
-	used     time.Time // when a request last began or ended
-	inflight map[wire.ID]Request
-	asks     map[wire.ID]chan wire.Message // each has room for the one answer
+	ready    bool                          // the client has said that it is initialized, or has sent a request
+	used     time.Time                     // when a request last began or ended
+	inflight map[wire.ID]Request           // nil before the first
+	asks     map[wire.ID]chan wire.Message // each has room for the one answer; nil before the first
 	asked    int64                         // asks so far; the next one's number
 	streams  []*stream.Stream              // those that carry what belongs to no call, the newest last
 	pending  stream.Notifications          // what no stream has taken
@@ -81,14 +81,12 @@ type Session struct {
 
 func newSession(c Config, levels *levelTracker) *Session {
 	s := &Session{
-		Config:   c,
-		Replay:   stream.NewReplayStore(c.Log),
-		key:      c.Principal.Key(),
-		levels:   levels,
-		used:     time.Now(),
-		over:     make(chan struct{}),
-		inflight: make(map[wire.ID]Request),
-		asks:     make(map[wire.ID]chan wire.Message),
+		Config: c,
+		Replay: stream.NewReplayStore(c.Log),
+		key:    c.Principal.Key(),
+		levels: levels,
+		used:   time.Now(),
+		over:   make(chan struct{}),
 	}
 	s.Replay.Share(c.Replica, c.Copies)
 	return s
@@ -114,6 +112,9 @@ func (s *Session) Begin(id wire.ID, r Request) error {
 	}
 	if _, ok := s.inflight[id]; ok {
 		return ErrDuplicate
+	}
+	if s.inflight == nil {
+		s.inflight = make(map[wire.ID]Request)
 	}
 	s.inflight[id] = r
 	s.used = time.Now()

@@ -35,8 +35,8 @@ func TestKeepAlivesAreSpread(t *testing.T) {
 		all := make([][]time.Duration, streams)
 		var wg sync.WaitGroup
 		for i := range all {
-			c := New(Options{}).Connect(clock{&mu, time.Now(), &all[i]})
-			wg.Go(func() { c.Run(ctx, nil) })
+			c := New(Options{}).Connect()
+			wg.Go(func() { c.Run(ctx, clock{&mu, time.Now(), &all[i]}, Ends{}) })
 		}
 		wg.Wait()
 		seconds := make(map[time.Duration]int)
@@ -58,5 +58,28 @@ func TestKeepAlivesAreSpread(t *testing.T) {
 				t.Errorf("%d of %d streams write within a second, after %s", n, streams, second)
 			}
 		}
+	})
+}
+
+// A connection that is silent keeps no large buffer, however much it has written before.
+func TestSilentConnectionsKeepNoBuffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		st := New(Options{})
+		c := st.Connect()
+		var mu sync.Mutex
+		var writes []time.Duration
+		var wg sync.WaitGroup
+		wg.Go(func() { c.Run(ctx, clock{&mu, time.Now(), &writes}, Ends{}) })
+		for range 3 {
+			st.Send(make([]byte, 100_000))
+			st.Send(make([]byte, 100_000))
+			synctest.Wait()
+		}
+		if len(writes) == 0 || cap(st.queue) > maxSpare || cap(c.spare) > maxSpare {
+			t.Errorf("after %d writes: %d and %d bytes", len(writes), cap(st.queue), cap(c.spare))
+		}
+		cancel()
+		wg.Wait()
 	})
 }

@@ -57,7 +57,7 @@ func (st *Stream) ForCall() bool { return st.record != nil && st.record.call }
 // Resume continues the stream on a new connection: first the events after the given
 // one, then new messages. No event arrives twice or is left out. The stream must
 // belong to a ReplayStore. The error is ErrUnknownEvent, ErrEventsLost, ErrComplete or ErrMoved.
-func (st *Stream) Resume(after int, w Writer) (*Conn, error) {
+func (st *Stream) Resume(after int) (*Conn, error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	r := st.record
@@ -74,7 +74,7 @@ func (st *Stream) Resume(after int, w Writer) (*Conn, error) {
 	case len(missed) == 0 && st.ended:
 		return nil, ErrComplete
 	}
-	c := st.connectLocked(w)
+	c := st.connectLocked()
 	for i, msg := range missed {
 		if len(msg) > 0 {
 			st.queue = st.appendFrame(st.queue, r.eventID(after+1+i), msg)
@@ -97,9 +97,8 @@ type ReplayStore struct {
 	copies  Copies
 	replica string // in the ids of streams
 
-	mu    sync.Mutex
-	byID  map[string]*Stream
-	order []*Stream // the oldest first
+	mu      sync.Mutex
+	streams []*Stream // the oldest first; they are few, and a map would cost every session more
 }
 
 // NewReplayStore returns a store whose events are kept in a log.
@@ -119,9 +118,9 @@ func (rs *ReplayStore) Close() {
 // Open makes a new stream resumable and connects it. requests are the ids of the requests that the
 // stream answers, none for a stream that belongs to no call. primes says that its connections begin with
 // an event without data.
-func (rs *ReplayStore) Open(st *Stream, w Writer, requests []wire.ID, primes bool) *Conn {
+func (rs *ReplayStore) Open(st *Stream, requests []wire.ID, primes bool) *Conn {
 	rs.Record(st, requests, primes)
-	c := st.Connect(w)
+	c := st.Connect()
 	rs.add(st)
 	return c
 }
@@ -136,11 +135,11 @@ func (rs *ReplayStore) Record(st *Stream, requests []wire.ID, primes bool) {
 }
 
 // Continue connects a stream of Record, which goes on with events that another replica had.
-func (rs *ReplayStore) Continue(st *Stream, w Writer, events [][]byte) *Conn {
+func (rs *ReplayStore) Continue(st *Stream, events [][]byte) *Conn {
 	st.mu.Lock()
 	defer rs.add(st)
 	defer st.mu.Unlock()
-	c := st.connectLocked(w)
+	c := st.connectLocked()
 	for _, data := range events {
 		id := st.record.add(data, false)
 		if len(data) > 0 {
@@ -169,17 +168,12 @@ func appendIDs(ids []wire.ID) string {
 func (rs *ReplayStore) add(st *Stream) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if rs.byID == nil {
-		rs.byID = make(map[string]*Stream)
-	}
-	rs.byID[st.record.stream] = st
-	rs.order = append(rs.order, st)
-	if len(rs.order) <= maxUnused {
+	rs.streams = append(rs.streams, st)
+	if len(rs.streams) <= maxUnused {
 		return
 	}
-	if i := slices.IndexFunc(rs.order, (*Stream).isUnused); i >= 0 {
-		delete(rs.byID, rs.order[i].record.stream)
-		rs.order = slices.Delete(rs.order, i, i+1)
+	if i := slices.IndexFunc(rs.streams, (*Stream).isUnused); i >= 0 {
+		rs.streams = slices.Delete(rs.streams, i, i+1)
 	}
 }
 
@@ -195,9 +189,9 @@ func (st *Stream) isUnused() bool {
 func (rs *ReplayStore) Find(p Position) (*Stream, error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	st := rs.byID[p.Stream]
-	if st == nil {
+	i := slices.IndexFunc(rs.streams, func(st *Stream) bool { return st.record.stream == p.Stream })
+	if i < 0 {
 		return nil, ErrUnknownEvent
 	}
-	return st, nil
+	return rs.streams[i], nil
 }

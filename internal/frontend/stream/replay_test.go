@@ -9,12 +9,6 @@ import (
 
 func newTestLog() *MemoryLog { return NewMemoryLog(fairshare.New(1<<40, 0), 0) }
 
-// discard is a Writer that accepts everything.
-type discard struct{}
-
-func (discard) Open()             {}
-func (discard) Write(Pieces) bool { return true }
-
 // All logs together are bounded, and so are those of one client. A log without room
 // drops its own events first, and a closed log leaves its room to others.
 func TestLogsShareTheirBudget(t *testing.T) {
@@ -72,16 +66,16 @@ func TestLogIsBounded(t *testing.T) {
 func TestReplayStoreIsBounded(t *testing.T) {
 	rs := NewReplayStore(newTestLog())
 	running := New(Options{})
-	rs.Open(running, discard{}, []wire.ID{wire.IDOf("1")}, false)
+	rs.Open(running, []wire.ID{wire.IDOf("1")}, false)
 	running.release(running.conn, nil) // the client is gone, the call still runs
 	for range 2 * maxUnused {
 		st := New(Options{})
-		rs.Open(st, discard{}, []wire.ID{wire.IDOf("1")}, false)
+		rs.Open(st, []wire.ID{wire.IDOf("1")}, false)
 		st.Finish([]byte("{}"))
 		st.release(st.conn, nil)
 	}
-	if len(rs.order) != maxUnused || len(rs.byID) != maxUnused {
-		t.Errorf("%d streams in order, %d by id, want %d", len(rs.order), len(rs.byID), maxUnused)
+	if len(rs.streams) != maxUnused {
+		t.Errorf("%d streams, want %d", len(rs.streams), maxUnused)
 	}
 	if got, err := rs.Find(Position{running.ID(), 1}); got != running || err != nil {
 		t.Errorf("the stream of a running call was forgotten: %v", err)
@@ -93,8 +87,8 @@ func TestReplayStoreIsBounded(t *testing.T) {
 func TestStreamBetweenConnections(t *testing.T) {
 	rs := NewReplayStore(newTestLog())
 	kept, lost := New(Options{}), New(Options{})
-	first := rs.Open(kept, discard{}, []wire.ID{wire.IDOf("1")}, false)
-	second := kept.Connect(discard{})
+	first := rs.Open(kept, []wire.ID{wire.IDOf("1")}, false)
+	second := kept.Connect()
 	kept.release(first, nil)
 	if !kept.IsConnected() {
 		t.Error("the end of the old connection took the new one's stream")
@@ -103,7 +97,7 @@ func TestStreamBetweenConnections(t *testing.T) {
 	if !kept.Send([]byte(`{}`)) {
 		t.Error("the client could still fetch the message, but it was not taken")
 	}
-	lost.release(lost.Connect(discard{}), nil)
+	lost.release(lost.Connect(), nil)
 	if lost.Send([]byte(`{}`)) {
 		t.Error("a message was taken that no client can get")
 	}

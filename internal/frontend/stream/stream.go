@@ -228,17 +228,17 @@ func (st *Stream) IsConnected() bool {
 // Connect makes a new connection carry the stream. A connection that carried it
 // before ends. Connect must be called before any message is put in; later connections
 // come from Resume.
-func (st *Stream) Connect(w Writer) *Conn {
+func (st *Stream) Connect() *Conn {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	c := st.connectLocked(w)
+	c := st.connectLocked()
 	st.prime()
 	return c
 }
 
-func (st *Stream) connectLocked(w Writer) *Conn {
+func (st *Stream) connectLocked() *Conn {
 	st.disconnect()
-	st.conn = &Conn{st: st, w: w, wake: make(chan struct{}, 1)}
+	st.conn = &Conn{st: st}
 	return st.conn
 }
 
