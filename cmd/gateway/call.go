@@ -19,6 +19,7 @@ import (
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/wire"
 )
 
@@ -154,7 +155,7 @@ func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string
 		params := wire.SetMember(wire.SetMember(wire.Raw(`{}`), "name", wire.String(name)), "arguments", arguments)
 		params = wire.SetMember(params, "_meta", wire.Raw(`{"progressToken":1}`))
 		c := &call.Call{
-			ID: "shell", Method: wire.MethodToolsCall, Params: params, Principal: who,
+			ID: requestid.New(), Method: wire.MethodToolsCall, Params: params, Principal: who,
 			Client: shellClient(back.capabilities()), LogLevel: wire.LevelNone, Back: back,
 		}
 		for range maxVisits {

@@ -17,6 +17,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/wire"
 )
 
@@ -150,7 +151,7 @@ func (o *listOptions) missing(ctx context.Context, v *gateway.InProcess, view *c
 // unavailableBehind asks the server at --url, which may be a gateway, for the upstreams missing in its lists.
 func unavailableBehind(ctx context.Context, v *gateway.InProcess) []unavailable {
 	res, err := v.CallUpstream(ctx, v.Upstreams()[0].Name, &call.Call{
-		ID: "list", Method: wire.MethodToolsList, Principal: call.Anonymous, Client: shellClient(nil), Back: silent{},
+		ID: requestid.New(), Method: wire.MethodToolsList, Principal: call.Anonymous, Client: shellClient(nil), Back: silent{},
 	})
 	if err != nil {
 		return nil // it has no tools

@@ -68,3 +68,25 @@ func TestEveryResponseHasARequestID(t *testing.T) {
 		}
 	}
 }
+
+// The id of a response is the one that the HTTP upstream got for the call, whoever made it.
+func TestRequestIDReachesUpstreams(t *testing.T) {
+	g := startAuth(t, `audience: "`+public+`/mcp"`, "")
+	bearer := "Bearer " + g.token("plain:all")
+	for _, upstream := range []string{"legacy", "modern"} {
+		for _, sent := range []string{"", "from-a-proxy"} {
+			before := len(g.headers())
+			resp := g.send(t, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+upstream+`__plain"}}`,
+				"Authorization", bearer, requestid.Header, sent)
+			id, found := resp.header.Get(requestid.Header), 0
+			for _, h := range g.headers()[before:] {
+				if h.Get(requestid.Header) == id {
+					found++
+				}
+			}
+			if !strings.Contains(resp.body, `"result"`) || found != 1 || sent != "" && id != sent {
+				t.Errorf("%s, sent %q: %d messages with the id %q: %s", upstream, sent, found, id, resp.body)
+			}
+		}
+	}
+}

@@ -66,8 +66,8 @@ func (l headLimiter) Read(b []byte) (int, error) {
 
 // roundTrip sends a request with this body and reads the head of the response. On
 // errors the connection is closed; errUnwritten means that nothing was written.
-func (c *conn) roundTrip(req *http.Request, reqBody io.Reader) (*http.Response, error) {
-	if err := c.compose(req); err != nil {
+func (c *conn) roundTrip(req *http.Request, extra Field, reqBody io.Reader) (*http.Response, error) {
+	if err := c.compose(req, extra); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (c *conn) receive(values []string) (h head, err error) {
 }
 
 // compose puts the head of a request into c.out.
-func (c *conn) compose(req *http.Request) error {
+func (c *conn) compose(req *http.Request, extra Field) error {
 	path := req.URL.RequestURI()
 	if !plaintext.IsFieldValue(path) {
 		return errors.New("the URL has control characters")
@@ -141,15 +141,17 @@ func (c *conn) compose(req *http.Request) error {
 	b = append(b, path...)
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, req.URL.Host...)
+	var err error
 	for name, values := range req.Header {
 		for _, value := range values {
-			if !plaintext.IsToken(name) || !plaintext.IsFieldValue(value) {
-				return fmt.Errorf("the header %q cannot be sent", name)
+			if b, err = appendField(b, name, value); err != nil {
+				return err
 			}
-			b = append(b, "\r\n"...)
-			b = append(b, name...)
-			b = append(b, ": "...)
-			b = append(b, value...)
+		}
+	}
+	if extra.Value != "" {
+		if b, err = appendField(b, extra.Name, extra.Value); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -161,6 +163,17 @@ func (c *conn) compose(req *http.Request) error {
 	}
 	c.out = append(b, "\r\n\r\n"...)
 	return nil
+}
+
+// appendField appends a header and the line end before it.
+func appendField(b []byte, name, value string) ([]byte, error) {
+	if !plaintext.IsToken(name) || !plaintext.IsFieldValue(value) {
+		return b, fmt.Errorf("the header %q cannot be sent", name)
+	}
+	b = append(b, "\r\n"...)
+	b = append(b, name...)
+	b = append(b, ": "...)
+	return append(b, value...), nil
 }
 
 // requestWriter writes a request to a connection: the head together with the first

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -62,16 +63,28 @@ func New(next *http.Transport) *Transport {
 	return t
 }
 
+// Field is a header of one request, by its canonical name.
+type Field struct{ Name, Value string }
+
 // RoundTrip implements [http.RoundTripper]. A request body that implements
 // io.WriterTo is sent in the same system call as the head, and its WriteTo learns
 // how much of it was written.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	return t.RoundTripWith(req, Field{})
+}
+
+// RoundTripWith is RoundTrip with one more header, so that requests with different values can share one
+// req.Header. The header is left out if it has no value, or if req.Header has its name.
+func (t *Transport) RoundTripWith(req *http.Request, extra Field) (*http.Response, error) {
+	if _, set := req.Header[extra.Name]; set {
+		extra = Field{}
+	}
 	if !t.takes(req) {
-		return t.next.RoundTrip(req)
+		return t.next.RoundTrip(with(req, extra))
 	}
 	o, c := t.idleConn(req)
 	if !o.direct {
-		return t.next.RoundTrip(req)
+		return t.next.RoundTrip(with(req, extra))
 	}
 	if req.Body != nil {
 		defer req.Body.Close()
@@ -80,7 +93,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	trace := httptrace.ContextClientTrace(ctx)
 	if c != nil {
 		gotConn(trace, c, true)
-		resp, err := c.roundTrip(req, req.Body)
+		resp, err := c.roundTrip(req, extra, req.Body)
 		if err != errUnwritten || ctx.Err() != nil {
 			return resp, contextError(ctx, err)
 		}
@@ -104,8 +117,20 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c = newConn(t, o, nc)
 	gotConn(trace, c, false)
-	resp, err := c.roundTrip(req, body)
+	resp, err := c.roundTrip(req, extra, body)
 	return resp, contextError(ctx, err)
+}
+
+// with returns a request that has one more header.
+func with(req *http.Request, extra Field) *http.Request {
+	if extra.Value == "" {
+		return req
+	}
+	r := *req
+	r.Header = make(http.Header, len(req.Header)+1)
+	maps.Copy(r.Header, req.Header)
+	r.Header[extra.Name] = []string{extra.Value}
+	return &r
 }
 
 // gotConn calls the hook of trace that learns of a connection.

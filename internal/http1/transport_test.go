@@ -374,7 +374,7 @@ func TestWrites(t *testing.T) {
 func requestSize(t *testing.T, s *rawServer, body int) int {
 	c := &conn{}
 	r, _ := s.request(t.Context(), body)
-	if err := c.compose(r); err != nil {
+	if err := c.compose(r, Field{}); err != nil {
 		t.Fatal(err)
 	}
 	return len(c.out) + body
@@ -632,7 +632,7 @@ func TestAllocations(t *testing.T) {
 	buf := make([]byte, 2)
 	allocs := testing.AllocsPerRun(300, func() {
 		b.written = 0
-		resp, err := s.tr.RoundTrip(r)
+		resp, err := s.tr.RoundTripWith(r, Field{"X-Request-Id", "n9g168jw84dhr5tqjffy"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/toolschema"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
@@ -189,7 +190,7 @@ func (i *Inspector) probe(ctx context.Context, p *ProbeResult, limit time.Durati
 	verdict := i.await(p)
 	start := time.Now()
 	res, err := i.gateway.Handle(timed, &call.Call{
-		ID: "probe", Method: p.Method, Params: params, Principal: call.Anonymous, Client: probeClient, LogLevel: wire.LevelNone, Back: back,
+		ID: requestid.New(), Method: p.Method, Params: params, Principal: call.Anonymous, Client: probeClient, LogLevel: wire.LevelNone, Back: back,
 	})
 	p.Took = time.Since(start)
 	p.Verdict = verdict()

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/upstream/upstreamtest"
@@ -266,7 +267,12 @@ func TestStreamIsResumed(t *testing.T) {
 				streaming(w)(strings.Replace(what, "ANSWER", `{"jsonrpc":"2.0","id":`+id.String()+`,"result":{"a":1}}`, 1))
 			}
 			c := converse(t, s, legacyEra)
-			upstreamtest.Equal(t, "outcome", c.do(t, tool("a", `{"name":"x"}`, nil)), tc.want)
+			upstreamtest.Equal(t, "outcome", c.do(t, callWithID(tool("a", `{"name":"x"}`, nil), "one")), tc.want)
+			for _, r := range s.got(http.MethodGet) {
+				if event := r.header.Get(wire.HeaderLastEvent); event != "" {
+					upstreamtest.Equal(t, "request id of a resumption", r.header.Get(requestid.Header), "one")
+				}
+			}
 			upstreamtest.Equal(t, "Last-Event-ID", strings.Join(last, " "), strings.Join(tc.last, " "))
 			upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
 			upstreamtest.Equal(t, "sessions", s.sessions, 1)

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpgateway/internal/http1"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
@@ -133,7 +135,7 @@ func StreamHeader(header Headers, lastEvent string) Headers {
 	if lastEvent != "" {
 		h[wire.HeaderLastEvent] = []string{lastEvent}
 	}
-	return newHeaders(h).forPrincipal(header.who)
+	return Headers{shared: h, who: header.who, request: header.request}
 }
 
 // Do sends one request and returns the response with any status. The caller closes its
@@ -318,7 +320,8 @@ func (e *Endpoint) roundTrip(ctx context.Context, method string, u *url.URL, hea
 		one.body.open(p)
 		req.Body, req.GetBody, req.ContentLength = &one.body, p.body, int64(p.size())
 	}
-	resp, err := e.Pool.transport.RoundTrip(req)
+	// A configured header of this name stays as it is.
+	resp, err := e.Pool.transport.RoundTripWith(req, http1.Field{Name: requestid.Header, Value: header.request})
 	if err != nil && p == nil && !connected.Load() {
 		err = &unconnected{err}
 	}

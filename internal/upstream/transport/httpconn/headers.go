@@ -19,6 +19,8 @@ type Headers struct {
 	more []headerField
 	// who is the principal of the request, nil for that of the session.
 	who *call.Principal
+	// request is the request id of the call that the request belongs to, "" for none.
+	request string
 }
 
 // maxInline is how many headers of its own a request has without an allocation: every
@@ -44,15 +46,9 @@ func (h *Headers) Add(name, value string) {
 
 // ForCall returns the headers of a request that belongs to c, which may be nil.
 func (h Headers) ForCall(c *call.Call) Headers {
-	if c == nil {
-		return h
+	if c != nil {
+		h.who, h.request = c.Principal, c.ID
 	}
-	return h.forPrincipal(c.Principal)
-}
-
-// forPrincipal returns the headers of a request that belongs to a call of who.
-func (h Headers) forPrincipal(who *call.Principal) Headers {
-	h.who = who
 	return h
 }
 
@@ -77,7 +73,7 @@ func (h Headers) withCredentials(credentials http.Header) Headers {
 }
 
 // Shared returns the same headers for many requests: none of them has to make a map of its own.
-// The principal is not among them.
+// The principal and the request id are not among them.
 func (h Headers) Shared() Headers { return newHeaders(h.all(nil)) }
 
 // all returns the headers in the form of net/http. values, which is empty, is memory
