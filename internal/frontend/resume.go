@@ -225,6 +225,9 @@ func (s *Server) moveHere(ctx context.Context, sess *session.Session, p stream.P
 	case here != nil: // the client has resumed it here before
 		return s.attachGet(sess, here, func() (*stream.Conn, error) { return here.Resume(m.number) })
 	case err == stream.ErrUnknownEvent || err == errNotNow:
+		// The stream may have moved, without its events, to the one whose id was sent.
+		st = s.newEventStream(wire.EraLegacy)
+		sess.Replay.Record(st, nil, sess.Client.Revision.HasPriming())
 		sess.NotifyLists(stream.AllChanged)
 		sess.NotifyAllUpdated()
 	case err != nil:

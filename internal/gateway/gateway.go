@@ -33,6 +33,7 @@ import (
 	"mcpgateway/internal/results"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/statedir"
+	"mcpgateway/internal/store"
 	"mcpgateway/internal/telemetry"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/upstream/connector"
@@ -70,6 +71,9 @@ type Options struct {
 	// StateDirs are folders in one of which the gateway opens its socket for the verbs of
 	// its user, see package instance. Without any it opens none.
 	StateDirs []string
+	// Store is what the gateway shares with its replicas; nil if it has none. What is kept there
+	// must be sealed.
+	Store store.Store
 	// Watch is called with the status of an upstream each time it changes, by one
 	// goroutine at a time for each upstream. It must not block. It may be nil.
 	Watch func(inspect.Upstream)
@@ -98,7 +102,8 @@ type Gateway struct {
 	resultMetrics   *results.Metrics
 
 	sealer  *bridge.Sealer // seals request states for the router and the front end
-	replica string         // names this process in request states
+	replica string         // names this process in request states, and among the replicas
+	sharing *sharing       // with other replicas, nil without a store
 
 	// loopDetector knows the gateways before and behind this one. configMarks identify the
 	// configuration files of the gateways that started one another, this one last.
@@ -212,6 +217,9 @@ func New(o Options) (*Gateway, error) {
 	g.embeddings = g.newEmbeddings()
 	g.results = results.NewMemory(resultLimits(o.Config.Results), g.resultMetrics)
 	g.grants = credentials.NewStore(g.state.Path())
+	if o.Store != nil {
+		g.share(o.Store)
+	}
 	if err := g.detectLoops(o.Source.File); err != nil {
 		return nil, err
 	}
@@ -264,6 +272,10 @@ func (g *Gateway) assemble() error {
 		return err
 	}
 	g.front = frontend.New(g.frontendOptions(frontMetrics))
+	if g.sharing != nil {
+		g.sharing.serve(g.front)
+		g.registry.MustRegister(g.sharing.metrics.Collectors()...)
+	}
 	g.setAdminGuard(g.cfg)
 	for _, c := range [][]prometheus.Collector{
 		g.metrics.collectors(), g.upstreamMetrics.Collectors(), g.routerMetrics.Collectors(), g.resultMetrics.Collectors(), frontMetrics.Collectors(), authMetrics.Collectors(), {expiries{g}},
@@ -294,6 +306,9 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 		Sessions:         frontend.Sessions{Keys: g.cfg.Bridge.SealKeys()},
 		Parking:          frontend.Parking{Permit: g.router.Permit, Sealer: g.sealer, Replica: g.replica},
 		Events:           frontend.Events{LogLevel: g.setLogLevel, SessionEnded: g.sessionEnded, RootsChanged: g.rootsChanged},
+	}
+	if g.sharing != nil {
+		g.sharing.options(&o.Sessions)
 	}
 	if g.onlyClient != nil {
 		o.Events.SessionReady = g.onlyClient.Set
@@ -362,6 +377,9 @@ func (g *Gateway) runAll(ctx context.Context, serve func(life context.Context) e
 	group.Go(func() error { return g.reloadLoop(life) })
 	group.Go(func() error { return g.front.Run(life) })
 	group.Go(func() error { return g.runEmbeddings(life) })
+	if g.sharing != nil {
+		g.sharing.run(life, group)
+	}
 	group.Go(func() error {
 		defer end()
 		return serve(life)

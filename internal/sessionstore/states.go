@@ -30,8 +30,8 @@ const (
 // maxFields bounds the fields of one session.
 const maxFields = session.MaxSubscriptions + 2
 
-// kindChanged is the kind of the notes about changes of sessions.
-const kindChanged = "session"
+// KindChanged is the kind of the notes about changes of sessions, see [Note].
+const KindChanged = "session"
 
 // Peers are the other replicas.
 type Peers interface {
@@ -90,7 +90,7 @@ func (s *States) Change(ctx context.Context, id string, expires time.Time, c ses
 	if s.peers != nil {
 		note, encodingErr := json.Marshal(changeNote{id, c})
 		err = errors.Join(err, encodingErr)
-		s.peers.Tell(kindChanged, note)
+		s.peers.Tell(KindChanged, note)
 	}
 	return err
 }

@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"mcpgateway/internal/frontend"
+	"mcpgateway/internal/replica"
+	"mcpgateway/internal/sessionstore"
+	"mcpgateway/internal/store"
+)
+
+const (
+	// maxCopied bounds the events in the store that one replica keeps for others, in messages of
+	// the maximum size.
+	maxCopied = 16
+	// lastCopies bounds how long the last events may take into the store when the gateway stops.
+	lastCopies = time.Second
+	// sendAgain is the pause after which a message is sent again for which there was no room.
+	sendAgain = 20 * time.Millisecond
+)
+
+// sharing is what a gateway has to do with its replicas.
+type sharing struct {
+	replicas *replica.Replicas
+	metrics  *replica.Metrics
+	events   *sessionstore.Events
+	states   *sessionstore.States
+}
+
+// share makes the gateway one of the replicas that have a store. It is called before the front end is made.
+func (g *Gateway) share(s store.Store) {
+	metrics := replica.NewMetrics()
+	replicas := replica.New(replica.Options{Store: s, Name: g.replica, Logger: g.log, Metrics: metrics})
+	idle := g.cfg.Limits.SessionIdle
+	g.sharing = &sharing{
+		replicas: replicas, metrics: metrics,
+		events: sessionstore.NewEvents(s, idle, maxCopied*int64(g.cfg.Limits.MaxMessage)),
+		states: sessionstore.NewStates(s, idle, replicas),
+	}
+}
+
+// options completes the options of sessions.
+func (s *sharing) options(o *frontend.Sessions) {
+	o.Shared, o.Copies, o.Replicas = s.states, s.events, frontPeers{s.replicas}
+}
+
+// serve takes the notes and requests of other replicas to the front end.
+func (s *sharing) serve(front *frontend.Server) {
+	s.replicas.OnNote(sessionstore.KindChanged, func(_ string, note []byte) { sessionstore.Note(note, front.SessionChanged) })
+	for kind, heard := range front.Notes() {
+		s.replicas.OnNote(kind, func(_ string, note []byte) { heard(note) })
+	}
+	for kind, handle := range front.Requests() {
+		s.replicas.Handle(kind, func(ctx context.Context, _ string, request []byte, c *replica.Conversation) ([]byte, error) {
+			return handle(ctx, request, func(msg []byte) error { return send(ctx, c, msg) })
+		})
+	}
+}
+
+// run runs what the gateway has to do with its replicas in a group.
+func (s *sharing) run(ctx context.Context, group *errgroup.Group) {
+	group.Go(func() error {
+		s.replicas.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		s.events.Run(ctx, lastCopies)
+		return nil
+	})
+}
+
+// send sends a message in a conversation, and waits until there is room for it.
+func send(ctx context.Context, c *replica.Conversation, msg []byte) error {
+	for {
+		err := c.Send(msg)
+		if !errors.Is(err, replica.ErrFull) {
+			return err
+		}
+		select {
+		case <-time.After(sendAgain):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// frontPeers are the other replicas as the front end knows them.
+type frontPeers struct{ *replica.Replicas }
+
+// Call implements frontend.Replicas.
+func (p frontPeers) Call(ctx context.Context, to, kind string, request []byte, receive func(msg []byte)) ([]byte, error) {
+	reply, err := p.Replicas.Call(ctx, to, kind, request, func(_ *replica.Conversation, msg []byte) {
+		if receive != nil {
+			receive(msg)
+		}
+	})
+	if errors.Is(err, replica.ErrGone) {
+		err = fmt.Errorf("%w: %w", frontend.ErrReplicaGone, err)
+	}
+	return reply, err
+}
