@@ -39,9 +39,22 @@ func (g *Gateway) newConsole() *webui.Console {
 	}
 	return webui.New(webui.Options{
 		Inspector: g.inspector, Status: g.Status, History: inspect.NewHistory(g.registry), Token: g.cfg.Admin.Token.Reveal(),
-		Calls: &g.calls,
+		Calls: &g.calls, Config: g.configuration,
 		Assume: func(p *call.Principal, profile string) (*call.Principal, []string, error) {
 			return AssumedPrincipal(g.generation.Load().cfg, p, profile)
 		},
 	})
+}
+
+// configuration returns the configuration in force for the console.
+func (g *Gateway) configuration() *webui.Configuration {
+	cfg := g.generation.Load().cfg
+	out := &webui.Configuration{}
+	for _, s := range cfg.Settings() {
+		out.Settings = append(out.Settings, webui.Setting{Path: s.Path, Value: g.secrets.Mask(s.Value), Default: s.Default})
+	}
+	for _, w := range cfg.Warnings {
+		out.Warnings = append(out.Warnings, g.secrets.Mask(w.String()))
+	}
+	return out
 }

@@ -74,10 +74,5 @@ func (v *callsView) selects(c *inspect.Call, words []string) bool {
 		return true
 	}
 	text := strings.ToLower(strings.Join([]string{c.Method, c.Item, c.Upstream, c.Principal, c.Rule, c.Request, c.Client, c.Profile, c.Reason, c.Trace}, "\n"))
-	for _, w := range words {
-		if !strings.Contains(text, w) {
-			return false
-		}
-	}
-	return true
+	return containsAll(text, words)
 }

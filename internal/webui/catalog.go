@@ -3,7 +3,6 @@ package webui
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -208,7 +207,7 @@ func matches(e *catalog.Entry, words []string) bool {
 	}
 	item := valueOf(e.Raw)
 	text := strings.ToLower(e.Public + "\n" + e.Native + "\n" + titleOf(item) + "\n" + item.Get("description").Str())
-	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+	return containsAll(text, words)
 }
 
 // titleOf returns the title of an item.

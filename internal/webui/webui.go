@@ -25,6 +25,8 @@ type Options struct {
 	History *inspect.History
 	// Calls has the last calls while somebody looks.
 	Calls *inspect.CallLog
+	// Config returns the configuration in force. It has no secrets.
+	Config func() *Configuration
 	// Token is the admin token. Without one, the console is for requests that a program on this
 	// machine sent directly.
 	Token string
@@ -34,6 +36,18 @@ type Options struct {
 	Assume func(p *call.Principal, profile string) (out *call.Principal, remarks []string, err error)
 	// Actions allows what changes something.
 	Actions bool
+}
+
+// Configuration is the configuration in force.
+type Configuration struct {
+	Settings []Setting
+	Warnings []string // each with its position
+}
+
+// Setting is one key of the configuration.
+type Setting struct {
+	Path, Value string
+	Default     bool // the value is that of a configuration without the key
 }
 
 // Console is the handler of all paths below [Prefix]. The caller has checked Host and Origin.

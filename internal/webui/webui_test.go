@@ -105,6 +105,11 @@ func newTestConsole(t *testing.T, o Options) (*Console, *fake) {
 	if o.Calls == nil {
 		o.Calls = &inspect.CallLog{}
 	}
+	if o.Config == nil {
+		o.Config = func() *Configuration {
+			return &Configuration{Settings: []Setting{{"listen", "127.0.0.1:1", true}, {"upstreams.files.args", hostile, false}}, Warnings: []string{"gateway.yaml:1:2: " + hostile}}
+		}
+	}
 	if o.Status == nil {
 		o.Status = func() (*inspect.Status, error) {
 			return o.Inspector.Status(inspect.Process{Version: "1.2.3", File: hostile, Started: time.Now(), Metrics: registry})
