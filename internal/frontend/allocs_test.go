@@ -12,8 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/sessionstore"
+	sharedstore "mcpgateway/internal/store"
 	"mcpgateway/internal/wire"
 )
 
@@ -223,4 +226,33 @@ func (w *vectorWriter) WritePieces(pieces ...[]byte) error {
 		w.all.Write(b)
 	}
 	return nil
+}
+
+// With a store, a call in a session that the replica has allocates as without one.
+func TestCallsInSharedSessionsAllocateNoMore(t *testing.T) {
+	cost := func(change func(*Options)) float64 {
+		r := newReplica(t, func(o *Options) {
+			o.Handler = constantHandler{call.Result{Raw: wire.Raw(`{"content":[]}`)}}
+			change(o)
+		}, 1)
+		id := r.open(openLegacy)
+		body := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`)
+		w := &discard{header: make(http.Header)}
+		return testing.AllocsPerRun(200, func() {
+			req := request(t, bytes.NewReader(body))
+			req.Header.Set("X-Api-Key", "ann")
+			req.Header.Set(wire.HeaderSession, id)
+			r.ServeHTTP(w, req)
+		})
+	}
+	alone := cost(func(*Options) {})
+	shared := cost(func(o *Options) {
+		kept := new(sharedstore.Memory)
+		o.Sessions.Shared = sessionstore.NewStates(kept, time.Hour, nil)
+		o.Sessions.Copies = sessionstore.NewEvents(kept, time.Hour, 1<<30)
+		o.Sessions.Replicas = clusterPeers{}
+	})
+	if shared > alone {
+		t.Errorf("a call allocates %v times with a store, %v without", shared, alone)
+	}
 }

@@ -73,7 +73,7 @@ func New(o Options) *Server {
 	}
 	s.Set(o.Settings)
 	s.sessions = session.NewTable(session.TableOptions{
-		Max: o.Limits.MaxSessions, Idle: o.Limits.SessionIdle,
+		Max: o.Limits.MaxSessions, Idle: o.Limits.SessionIdle, Kept: o.Sessions.Shared != nil,
 		Gauge: o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()),
 		Ended: o.Events.SessionEnded, LogLevel: o.Events.LogLevel,
 	})

@@ -361,3 +361,36 @@ func TestSessionsWithoutTheStore(t *testing.T) {
 		}
 	})
 }
+
+// A client that floods a replica with its sessions, real and ended ones, takes no more room than others
+// leave, and asks the store once for each.
+func TestFloodOfAdoptions(t *testing.T) {
+	inCluster(t, 2, func(o *Options) { o.Limits.MaxSessions = 40 }, func(t *testing.T, c *cluster) {
+		a, b := c.all[0], c.all[1]
+		mine := b.from(http.MethodPost, "bob", openLegacy).Header().Get(wire.HeaderSession)
+		var ids []string
+		for range 60 {
+			id := a.open(openLegacy)
+			ids = append(ids, id)
+			a.from(http.MethodDelete, "ann", "", wire.HeaderSession, id)
+		}
+		for range 15 {
+			ids = append(ids, a.open(openLegacy))
+		}
+		asked := c.kept.asked.Load()
+		for range 3 {
+			for _, id := range ids {
+				b.from(http.MethodPost, "ann", listBody, wire.HeaderSession, id)
+			}
+		}
+		if n := c.kept.asked.Load() - asked; n > int64(len(ids)) {
+			t.Errorf("the store was asked %d times about %d sessions", n, len(ids))
+		}
+		if w := b.from(http.MethodPost, "bob", listBody, wire.HeaderSession, mine); w.Code != http.StatusOK {
+			t.Errorf("the session of another client: %d %s", w.Code, w.Body)
+		}
+		if w := b.from(http.MethodPost, "eve", openLegacy); w.Code != http.StatusOK {
+			t.Errorf("a new session of another client: %d %s", w.Code, w.Body)
+		}
+	})
+}

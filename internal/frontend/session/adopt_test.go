@@ -185,3 +185,58 @@ func TestEndedIDsAreBounded(t *testing.T) {
 		t.Errorf("%d ids in %d places", len(e.known), len(e.order))
 	}
 }
+
+// A full table forgets idle sessions that can be adopted again, of the share that is exceeded. Sessions in
+// use, those that were opened here, and those whose state nobody else has, stay.
+func TestFullTableForgetsAdoptedSessions(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			table, _ := testTable(16, time.Hour)
+			table.options.Kept = kept
+			adopt := func(share fairshare.Share) (*Session, error) { return table.Adopt(sealedConfig(share)) }
+			var all []*Session
+			for i := range 8 {
+				s, err := adopt(1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, s)
+				time.Sleep(time.Duration(i))
+			}
+			if _, err := adopt(1); err != fairshare.ErrShareExceeded {
+				t.Errorf("sessions that were used just now: %v", err)
+			}
+			opened, err := open(table, "opened", 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, err := adopt(2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour / 2)
+			runs := all[0]
+			if err := runs.Begin(wire.IDOf("1"), nil); err != nil {
+				t.Fatal(err)
+			}
+			all[1].SetLogLevel(wire.LevelError)
+			if err := all[2].AddSubscription("x:1", func() {}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := adopt(1); err != nil {
+				t.Errorf("a full share: %v", err)
+			}
+			gone := func(s *Session) bool { return table.Find(s.ID()) != s }
+			if gone(runs) || gone(opened) || gone(other) {
+				t.Error("a session was forgotten that runs, was opened here, or belongs to another client")
+			}
+			if gone(all[1]) != kept || gone(all[2]) != kept {
+				t.Errorf("state kept elsewhere: %t, but forgotten: %t, %t", kept, gone(all[1]), gone(all[2]))
+			}
+			if !gone(all[3]) || gone(all[7]) {
+				t.Errorf("not those were forgotten that were not used for longest: %t, %t", gone(all[3]), gone(all[7]))
+			}
+			runs.Done(wire.IDOf("1"), nil)
+		})
+	}
+}

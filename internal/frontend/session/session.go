@@ -311,3 +311,13 @@ func (s *Session) isOver(now time.Time, idle time.Duration) bool {
 	expired := s.IsSealed() && !now.Before(s.Expires)
 	return len(s.inflight) == 0 && (expired || len(s.streams) == 0 && s.used.Before(now.Add(-idle)))
 }
+
+// canBeForgotten reports whether the session has not been used since a time, and nothing is lost if it is
+// adopted again, where its state is kept or not. It returns when the session was last used.
+func (s *Session) canBeForgotten(since time.Time, kept bool) (used time.Time, ok bool) {
+	st := s.State()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free := s.adopted && len(s.inflight) == 0 && len(s.streams) == 0 && s.used.Before(since)
+	return s.used, free && (kept || st.Level == wire.LevelNone && len(st.URIs) == 0)
+}

@@ -32,6 +32,9 @@ type TableOptions struct {
 	Max   int              // sessions, including reserved slots
 	Idle  time.Duration    // until a session without requests and streams expires
 	Gauge prometheus.Gauge // counts what Max bounds
+	// Kept says that whoever adopts a session learns its level and subscriptions. Then a full table
+	// forgets also sessions that have some.
+	Kept bool
 	// Ended is called with the id of each session that has ended.
 	Ended func(id string)
 	// LogLevel is called with the most verbose level that any session has set, whenever it
@@ -124,8 +127,9 @@ func (t *Table) add(c Config) (*Session, error) {
 }
 
 // Reserve reserves the slot of a session, for Release to give back. The error is
-// [fairshare.ErrExhausted] or [fairshare.ErrShareExceeded] if there is no slot and no
-// session has expired: a session in use never makes room for a new one.
+// [fairshare.ErrExhausted] or [fairshare.ErrShareExceeded] if there is no slot, no
+// session has expired, and none that is idle can be adopted again: a session in use never
+// makes room for a new one.
 func (t *Table) Reserve(share fairshare.Share) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -136,13 +140,42 @@ func (t *Table) reserve(share fairshare.Share) error {
 	err := t.slots.Acquire(share, 1)
 	if now := time.Now(); err != nil && now.Sub(t.expired) >= expireAgain {
 		t.expire(now)
-		err = t.slots.Acquire(share, 1)
+		if err = t.slots.Acquire(share, 1); err != nil {
+			t.evict(now, share, err)
+			err = t.slots.Acquire(share, 1)
+		}
 	}
 	if err == nil {
 		t.options.Gauge.Inc()
 	}
 	return err
 }
+
+// evict forgets sessions that can be adopted again, those first that were not used for longest: an eighth
+// of all that the table may have, or fewer. If a share is exceeded, they are of that share.
+func (t *Table) evict(now time.Time, share fairshare.Share, why error) {
+	type candidate struct {
+		s    *Session
+		used time.Time
+	}
+	var all []candidate
+	for _, s := range t.byID {
+		if why == fairshare.ErrShareExceeded && s.Share != share {
+			continue
+		}
+		if used, ok := s.canBeForgotten(now.Add(-t.options.Idle/evictPart), t.options.Kept); ok {
+			all = append(all, candidate{s, used})
+		}
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return a.used.Compare(b.used) })
+	for _, c := range all[:min(len(all), t.options.Max/evictPart+1)] {
+		t.close(c.s, ErrEnded, false)
+	}
+}
+
+// evictPart is the part of Idle for which a session must be unused, and the part of Max that is evicted at
+// once.
+const evictPart = 8
 
 // Release gives back a slot.
 func (t *Table) Release(share fairshare.Share) {
