@@ -56,6 +56,11 @@
 // in both eras, if the response is JSON. A message that cannot be parsed is answered with
 // its id if the id can be found.
 //
+// Servers with the same keys, a store and [Replicas] serve legacy sessions together: replicas.go
+// passes messages of clients to the server that they are for, shared.go keeps what all have to
+// know, resume.go and resume_serve.go continue a stream at another server. A call in a session that
+// the server has costs the store nothing.
+//
 // The package does not route, does not decide about permissions, and does not log
 // calls. It logs violations of the protocol, without any part of a body.
 package frontend
