@@ -99,8 +99,16 @@ const urlUpstream = "server"
 // reason is the reason why an upstream is not ready. The server at --url has no entry in a configuration whose auth
 // the user could set.
 func (o *visitOptions) reason(u inspect.Upstream) string {
-	if before, _, found := strings.Cut(u.Reason, "set auth: {kind: user}"); found && o.url != "" {
-		return before + "add it with gateway add NAME URL --oauth, then run gateway login NAME"
+	if o.url == "" {
+		return u.Reason
+	}
+	for _, advice := range [][2]string{
+		{"set auth: {kind: user}", "add it with gateway add NAME URL --oauth, then run gateway login NAME"},
+		{"name a file with that authority's certificate under ca", "make this machine trust that authority, on Linux with SSL_CERT_FILE=FILE"},
+	} {
+		if before, _, found := strings.Cut(u.Reason, advice[0]); found {
+			return before + advice[1]
+		}
 	}
 	return u.Reason
 }

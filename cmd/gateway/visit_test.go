@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,5 +23,17 @@ func TestOAuthServerAtURL(t *testing.T) {
 		if want := "this server uses OAuth: add it with gateway add NAME URL --oauth, then run gateway login NAME\n"; status != exitFailed || !strings.HasSuffix(errs.String(), want) {
 			t.Errorf("%s: status %d, %q, want …%q", args, status, errs.String(), want)
 		}
+	}
+}
+
+// The key ca is of upstreams, which the server at --url is not.
+func TestUntrustedServerAtURL(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	var out, errs bytes.Buffer
+	status := run([]string{"list", "--url", server.URL + "/mcp"}, strings.NewReader(""), &out, &errs)
+	if want := "make this machine trust that authority, on Linux with SSL_CERT_FILE=FILE\n"; status != exitFailed || !strings.HasSuffix(errs.String(), want) {
+		t.Errorf("status %d, %q, want …%q", status, errs.String(), want)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Each shell sources its completions without a word, and then completes verbs; zsh completes only for a person at a terminal, so there the test
-// asks whether the completion is registered.
+// asks whether the completion is registered. Names of profiles come from the gateway.yaml of the folder.
 func TestCompletions(t *testing.T) {
 	root, err := filepath.Abs("../../.cache/shells")
 	if err != nil {
@@ -31,6 +31,12 @@ compopt() { :; }
 _get_comp_words_by_ref() { cur=conn prev=gateway words=(gateway conn) cword=1; }
 COMP_LINE="gateway conn" COMP_POINT=12 __start_gateway; echo "${COMPREPLY[@]}"`,
 		}},
+		{"bash, a profile", "reading", []string{
+			"bash", "--norc", "-c", `source <(gateway completion bash)
+compopt() { :; }
+_get_comp_words_by_ref() { cur=re prev=--profile words=(gateway list --profile re) cword=3; }
+COMP_LINE="gateway list --profile re" COMP_POINT=25 __start_gateway; echo "${COMPREPLY[@]}"`,
+		}},
 		{"zsh", "_gateway", []string{
 			one(t, root, "bin/zsh"), "-f", "-c", `module_path=($1/zsh/*(/)); fpath=($2 $2/**/*(/)); autoload -Uz compinit && compinit -u -D
 source <(gateway completion zsh); echo $_comps[gateway]`, "zsh", libraries, one(t, root, "usr/share/zsh/functions"),
@@ -38,9 +44,15 @@ source <(gateway completion zsh); echo $_comps[gateway]`, "zsh", libraries, one(
 		{"fish", "connect\tAdd the gateway to a host", []string{
 			one(t, root, "usr/bin/fish"), "--no-config", "-c", "gateway completion fish | source; complete -C 'gateway conn'",
 		}},
+		{"fish, a profile", "reading", []string{
+			one(t, root, "usr/bin/fish"), "--no-config", "-c", "gateway completion fish | source; complete -C 'gateway list --profile re'",
+		}},
 	} {
 		t.Run(shell.name, func(t *testing.T) {
 			home := t.TempDir()
+			if err := os.WriteFile(filepath.Join(home, "gateway.yaml"), []byte("upstreams: {files: {command: cat}}\nprofiles: {reading: {}, writing: {}}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			cmd := exec.Command(shell.command[0], shell.command[1:]...)
 			cmd.Dir = home
 			cmd.Env = []string{
