@@ -58,6 +58,8 @@ func newList() *cobra.Command {
 type seen struct {
 	Items       []seenItem    `json:"items"`
 	Unavailable []unavailable `json:"unavailable"` // upstreams that are missing
+
+	hidden int // items that upstreams have, if the principal sees none
 }
 
 type seenItem struct {
@@ -92,6 +94,9 @@ func (o *listOptions) run(cmd *cobra.Command, args []string) error {
 				got.Items = append(got.Items, o.item(e))
 			}
 		}
+		if len(got.Items) == 0 && o.url == "" {
+			got.hidden = countItems(v, kinds)
+		}
 		nobody = o.missing(ctx, v, v.Table(who.Profile).View(who, nil), &got)
 		return nil
 	})
@@ -105,6 +110,17 @@ func (o *listOptions) run(cmd *cobra.Command, args []string) error {
 		return errReported
 	}
 	return nil
+}
+
+// countItems returns how many items of these kinds the upstreams have.
+func countItems(v *gateway.InProcess, kinds []call.Kind) int {
+	n := 0
+	for _, u := range v.Upstreams() {
+		for _, kind := range kinds {
+			n += u.Items[kind]
+		}
+	}
+	return n
 }
 
 func (o *listOptions) item(e *catalog.Entry) seenItem {
@@ -176,6 +192,10 @@ func (o *listOptions) print(cmd *cobra.Command, cfg *config.Config, kinds []call
 		return printJSON(out, got)
 	}
 	if len(got.Items) == 0 {
+		if got.hidden > 0 {
+			folded(errs, "note: the upstreams have %s, and this principal sees none: gateway check finds a policy without rules that allow, gateway explain NAME says which rule hides an item\n",
+				console.Count(got.hidden, "item"))
+		}
 		_, err := fmt.Fprintln(out, "Nothing is listed.")
 		return err
 	}

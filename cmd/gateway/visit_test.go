@@ -26,6 +26,17 @@ func TestOAuthServerAtURL(t *testing.T) {
 	}
 }
 
+// The keys headers and auth are of upstreams, and the server at --url is none.
+func TestCredentialsForServerAtURL(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer server.Close()
+	var out, errs bytes.Buffer
+	status := run([]string{"list", "--url", server.URL + "/mcp"}, strings.NewReader(""), &out, &errs)
+	if want := "it wants credentials; give them with --header 'Authorization: Bearer KEY'\n"; status != exitFailed || !strings.HasSuffix(errs.String(), want) {
+		t.Errorf("status %d, %q, want …%q", status, errs.String(), want)
+	}
+}
+
 // The key ca is of upstreams, which the server at --url is not.
 func TestUntrustedServerAtURL(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
