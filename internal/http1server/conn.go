@@ -103,23 +103,21 @@ func (c *conn) serve(rest *continuation) {
 			c.close(recover())
 		}
 	}()
-	left = c.serveRequests(rest)
+	wait := c.s.next.ReadHeaderTimeout
+	if rest != nil {
+		wait = c.s.next.IdleTimeout
+		if !rest.serve() || !c.toIdle() {
+			return
+		}
+	} else if !c.open() {
+		return
+	}
+	left = c.serveRequests(wait)
 }
 
 // serveRequests serves requests until the connection ends, or until another goroutine
-// serves it: then it returns true.
-func (c *conn) serveRequests(rest *continuation) (left bool) {
-	wait := c.s.next.ReadHeaderTimeout
-	switch {
-	case rest == nil:
-		if !c.open() {
-			return false
-		}
-	case !rest.serve() || !c.toIdle():
-		return false
-	default:
-		wait = c.s.next.IdleTimeout
-	}
+// serves it: then it returns true. wait is the time for the next request.
+func (c *conn) serveRequests(wait time.Duration) (left bool) {
 	for {
 		c.setReadDeadline(wait)
 		r, err := c.readRequest()

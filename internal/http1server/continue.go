@@ -2,7 +2,9 @@ package http1server
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"os"
 	"time"
 
 	"mcpgateway/internal/call"
@@ -22,11 +24,37 @@ func (w *response) Continue(f func(ctx context.Context, w http.ResponseWriter)) 
 //
 // Wait needs no other goroutine that watches the client.
 func (w *response) Wait(until time.Time) bool {
-	if w.err == nil && !w.done && w.c.watch.wait(until) {
-		return true
+	at := &w.c.watch // all in one function: collections of garbage unwind the stack of each stream
+	if !at.waited && !w.done {
+		at.takeOver()
 	}
-	w.scope.Cancel(nil)
-	return false
+	alive := w.err == nil && !w.done && !at.broken
+	if alive {
+		at.mu.Lock()
+		woken := at.woken
+		at.woken = false
+		if at.reading = !woken && !at.got; at.reading {
+			w.c.nc.SetReadDeadline(until)
+		}
+		at.mu.Unlock()
+		switch {
+		case woken:
+		case at.got:
+			alive = at.waitForWake(until)
+		default:
+			n, err := w.c.nc.Read(at.byte[:])
+			at.mu.Lock()
+			at.reading, at.woken = false, false
+			at.mu.Unlock()
+			at.got = n > 0
+			at.broken = n == 0 && err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+			alive = !at.broken
+		}
+	}
+	if !alive {
+		w.scope.Cancel(nil)
+	}
+	return alive
 }
 
 // Wake ends Wait, or the next Wait if none runs. Any goroutine may call it, also after the
@@ -42,6 +70,7 @@ type continuation struct {
 // newContinuation takes over the answer of a handler that has called Continue.
 func newContinuation(w *response) *continuation {
 	k := &continuation{response: *w}
+	w.done, w.buf = true, nil // the handler has returned
 	k.scope = &k.ctx
 	k.ctx.Begin(&k.c.scope)
 	k.silent = true
@@ -55,13 +84,9 @@ func newContinuation(w *response) *continuation {
 // serve runs the rest of the handler. It reports whether the connection can serve another
 // request.
 func (k *continuation) serve() bool {
-	func() {
-		defer func() {
-			k.c.watch.endRequest()
-			k.ctx.Cancel(nil)
-		}()
-		k.rest(&k.ctx, &k.response)
-	}()
+	k.rest(&k.ctx, &k.response) // if it panics, the connection and with it the context end
 	k.rest = nil
+	k.c.watch.endRequest()
+	k.ctx.Cancel(nil)
 	return k.c.finish(&k.response)
 }

@@ -1,8 +1,6 @@
 package http1server
 
 import (
-	"errors"
-	"os"
 	"sync"
 	"time"
 
@@ -16,20 +14,20 @@ const watchAfter = 50 * time.Millisecond
 // connection is in use. When it sees the same request for the second time, its goroutine
 // reads until the client sends something, which belongs to the next request, or is gone.
 //
-// A handler that calls wait needs neither the timer nor that goroutine: wait itself reads.
+// A handler that calls Wait needs neither the timer nor that goroutine: Wait itself reads.
 type watch struct {
 	c    *conn
 	byte [1]byte
-	// The goroutine of the connection may use these while no request is served, or after
-	// the first wait.
+	// The goroutine of the connection may use these while no request is served, and after
+	// takeOver.
 	got    bool // byte has been read
 	broken bool // the client is gone
-	waited bool // wait was called for this request
+	waited bool // takeOver was called for this request
 
 	mu       sync.Mutex
 	woken    bool          // wake was called
-	reading  bool          // wait reads
-	wakes    chan struct{} // for wait when it must not read; nil before
+	reading  bool          // Wait reads
+	wakes    chan struct{} // of waitForWake; nil before
 	timer    *time.Timer
 	running  bool          // the timer runs
 	request  *call.Scope   // that is served, or nil
@@ -116,40 +114,17 @@ func (w *watch) endRequest() {
 // longAgo is a deadline that ends a read at once.
 var longAgo = time.Unix(1, 0)
 
-// wait waits until wake is called, until a time unless that is zero, or until the client
-// sends something, which belongs to the next request. It reports whether the client is
-// still there. It is called by the goroutine that writes the answer. From the first wait
-// on, only wait notices that the client of the request is gone.
-func (w *watch) wait(until time.Time) bool {
-	if !w.waited {
-		w.endRequest()
-		w.waited = true
-		w.dropTimer()
-	}
-	if w.broken {
-		return false
-	}
-	w.mu.Lock()
-	if w.woken || w.got {
-		woken := w.woken
-		w.woken = false
-		w.mu.Unlock()
-		return woken || w.waitForWake(until)
-	}
-	w.reading = true
-	w.c.nc.SetReadDeadline(until)
-	w.mu.Unlock()
-	n, err := w.c.nc.Read(w.byte[:])
-	w.mu.Lock()
-	w.reading, w.woken = false, false
-	w.mu.Unlock()
-	w.got = n > 0
-	w.broken = n == 0 && err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
-	return !w.broken
+// takeOver ends the timer and its goroutine: from now on the goroutine that writes the answer
+// reads, and nothing else notices that the client of the request is gone.
+func (w *watch) takeOver() {
+	w.endRequest()
+	w.waited = true
+	w.dropTimer()
 }
 
-// waitForWake is wait for a client that has sent the begin of its next request, which must
-// not be read further.
+// waitForWake waits until wake is called, or until a time unless that is zero, for a client
+// that has sent the begin of its next request, which must not be read further. It returns
+// false if the server ends.
 func (w *watch) waitForWake(until time.Time) bool {
 	w.mu.Lock()
 	if w.wakes == nil {
@@ -178,7 +153,7 @@ func (w *watch) waitForWake(until time.Time) bool {
 	return alive
 }
 
-// wake ends wait, or the next one if none runs. It does not block, and may be called after
+// wake ends a wait, or the next one if none runs. It does not block, and may be called after
 // the request.
 func (w *watch) wake() {
 	w.mu.Lock()

@@ -68,11 +68,8 @@ func (c *Conn) signal() {
 }
 
 // wait waits for a signal, at most until a time unless that is zero. It reports false if
-// the client is gone or ctx has ended.
+// ctx has ended.
 func (c *Conn) wait(ctx context.Context, until time.Time) bool {
-	if c.waiter != nil {
-		return c.waiter.Wait(until) && ctx.Err() == nil
-	}
 	var late <-chan time.Time
 	if !until.IsZero() {
 		if c.timer == nil {
@@ -165,7 +162,13 @@ func (c *Conn) Run(ctx context.Context, w Writer, ends Ends) bool {
 			silent = time.Now().Add(silence())
 			continue
 		}
-		if !c.wait(ctx, ends.before(silent)) || !c.writeDue(&silent, ends) {
+		alive, until := false, ends.before(silent)
+		if c.waiter != nil {
+			alive = c.waiter.Wait(until) && ctx.Err() == nil
+		} else {
+			alive = c.wait(ctx, until)
+		}
+		if !alive || !c.writeDue(&silent, ends) {
 			c.st.release(c, nil)
 			return false
 		}
