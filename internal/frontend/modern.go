@@ -106,3 +106,9 @@ func (x *exchange) resume(state string) (call.Result, error) {
 	span.End(time.Now(), &call.SpanEnd{Err: err, Revision: res.Revision})
 	return res, err
 }
+
+// ResumePassed continues a parked call with a retry that another replica has permitted and passed on, see
+// [Parking].
+func (s *Server) ResumePassed(ctx context.Context, c *call.Call) (call.Result, error) {
+	return s.parked.ResumePassed(ctx, c)
+}

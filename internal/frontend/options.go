@@ -129,6 +129,9 @@ type Parking struct {
 	// is called for the retry of a parked call, which the handler does not see. It may
 	// be nil.
 	Permit func(c *call.Call) *wire.Error
+	// Pass passes a retry to the replica that holds its parked call, which continues it with
+	// [Server.ResumePassed]. It may be nil: then such retries are refused.
+	Pass func(ctx context.Context, replica string, c *call.Call) (call.Result, error)
 	// Sealer seals the states; nil means a sealer with a key of its own. Replica is the
 	// name of this process among those that share the keys.
 	Sealer  *bridge.Sealer

@@ -79,7 +79,7 @@ func New(o Options) *Server {
 	})
 	s.sessionIDs = session.NewIDs(o.Sessions.Keys, o.Limits.SessionIdle)
 	s.parked = park.NewTable(park.Options{
-		Sealer: o.Parking.Sealer, Replica: o.Parking.Replica, Permit: o.Parking.Permit,
+		Sealer: o.Parking.Sealer, Replica: o.Parking.Replica, Permit: o.Parking.Permit, Pass: o.Parking.Pass,
 		MaxPerClient: o.Limits.MaxParked, Max: parkedShares * o.Limits.MaxParked,
 		TTL:   func() time.Duration { return s.settings.Load().ParkTTL },
 		Gauge: o.Metrics.Parked, Logger: s.ratelog,

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/store"
 	"mcpgateway/internal/wire"
 )
 
@@ -32,11 +34,18 @@ type attackTest struct {
 	g    *Gateway
 	logs *observer.ObservedLogs
 	http *http.Client
+	stop func() // ends the gateway
 }
 
 func startAttack(t *testing.T, more string) *attackTest {
 	t.Helper()
-	url := newAskingServer(t)
+	return startAttackOn(t, newAskingServer(t), more, nil)
+}
+
+// startAttackOn starts a gateway in front of the asking server at a URL. Gateways with one store are
+// replicas.
+func startAttackOn(t *testing.T, url, more string, shared store.Store) *attackTest {
+	t.Helper()
 	cfg, err := config.Parse("gateway.yaml", []byte(more+`
 auth: {mode: api-key, api_keys: [{id: ann, sha256: "`+digestOf(keyOf("ann"))+`"}, {id: bob, sha256: "`+digestOf(keyOf("bob"))+`"}]}
 policy: {default: allow}
@@ -51,7 +60,7 @@ upstreams:
 	}
 	cfg.Listen, cfg.Admin.Listen, cfg.StateDir = "127.0.0.1:0", "127.0.0.1:0", t.TempDir()
 	core, logs := observer.New(zap.WarnLevel)
-	g, err := New(Options{Config: cfg, Version: "test", Logger: zap.New(core)})
+	g, err := New(Options{Config: cfg, Version: "test", Logger: zap.New(core), Store: shared})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,13 +68,14 @@ upstreams:
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx) }()
 	a := &attackTest{t: t, g: g, logs: logs, http: &http.Client{Transport: &http.Transport{}}}
-	t.Cleanup(func() {
+	a.stop = sync.OnceFunc(func() {
 		a.http.CloseIdleConnections()
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	})
+	t.Cleanup(a.stop)
 	return a
 }
 

@@ -19,7 +19,10 @@ func (g *Gateway) drain(srv server, active *activeConns) {
 	timeout := g.beginDrain()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	var passed sync.WaitGroup
+	passed.Go(func() { g.drainPassed(ctx) })
 	shutdown(ctx, srv, active, g.stopCalls)
+	passed.Wait()
 }
 
 // beginDrain ends event streams, makes the gateway refuse new calls, and returns how long

@@ -274,6 +274,7 @@ func (g *Gateway) assemble() error {
 	g.front = frontend.New(g.frontendOptions(frontMetrics))
 	if g.sharing != nil {
 		g.sharing.serve(g.front)
+		g.handlePassed()
 		g.registry.MustRegister(g.sharing.metrics.Collectors()...)
 	}
 	g.setAdminGuard(g.cfg)
@@ -309,6 +310,7 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 	}
 	if g.sharing != nil {
 		g.sharing.options(&o.Sessions)
+		o.Parking.Pass = g.passRetry
 	}
 	if g.onlyClient != nil {
 		o.Events.SessionReady = g.onlyClient.Set

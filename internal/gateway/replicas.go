@@ -35,7 +35,7 @@ type sharing struct {
 // share makes the gateway one of the replicas that have a store. It is called before the front end is made.
 func (g *Gateway) share(s store.Store) {
 	metrics := replica.NewMetrics()
-	replicas := replica.New(replica.Options{Store: s, Name: g.replica, Logger: g.log, Metrics: metrics})
+	replicas := replica.New(replica.Options{Store: s, Name: g.replica, Logger: g.log, Metrics: metrics, MaxMessage: 2 * int(g.cfg.Limits.MaxMessage)})
 	idle := g.cfg.Limits.SessionIdle
 	g.sharing = &sharing{
 		replicas: replicas, metrics: metrics,

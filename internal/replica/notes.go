@@ -6,6 +6,9 @@ import (
 	"go.uber.org/zap"
 )
 
+// topicEnded is the kind of the note of a replica that ends. Others then pass nothing to it any more.
+const topicEnded = "ended"
+
 // Tell sends a note to all other replicas, in the background. A note is lost when the store is away, and
 // when a replica is too slow.
 func (r *Replicas) Tell(kind string, note []byte) {
@@ -67,6 +70,12 @@ func (r *Replicas) notesLoop(ctx context.Context) {
 		if err != nil || f.kind != frameNote {
 			r.count(lostMalformed)
 			r.log.Warn("a message of another replica is malformed")
+			return
+		}
+		if f.topic == topicEnded {
+			r.mu.Lock()
+			delete(r.alive, f.from) // its last replies may still be in the inbox
+			r.mu.Unlock()
 			return
 		}
 		if on := r.onNote[f.topic]; on != nil && f.from != r.o.Name {

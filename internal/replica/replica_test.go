@@ -239,6 +239,12 @@ func TestEnds(t *testing.T) {
 				synctest.Wait()
 				before := time.Now()
 				end(b)
+				if name == "stops" {
+					synctest.Wait()
+					if others := a.Others(); len(others) != 0 {
+						t.Errorf("a still sees %v", others)
+					}
+				}
 				if err := <-result; !errors.Is(err, ErrLost) {
 					t.Errorf("the call ends with %v", err)
 				}

@@ -2,7 +2,9 @@ package park
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -51,12 +53,58 @@ func (t *Table) Resume(r Request, state string) (call.Result, error) {
 	switch {
 	case err != nil:
 		return t.refuse(c, err, errState)
-	case st.Recipient != t.options.Replica:
+	case st.Recipient != t.options.Replica && t.options.Pass == nil:
 		return t.refuse(c, errElsewhere, errState)
 	}
 	if err := t.options.Permit(c); err != nil {
 		return call.Result{}, err
 	}
+	if st.Recipient != t.options.Replica {
+		return t.options.Pass(r.Context(), st.Recipient, c)
+	}
+	return t.resume(r, st)
+}
+
+// ResumePassed is Resume for a retry that another replica has permitted and passed on.
+func (t *Table) ResumePassed(ctx context.Context, c *call.Call) (call.Result, error) {
+	st, err := t.options.Sealer.Open(StateOf(c), bridge.BindingOf(c), time.Now())
+	switch {
+	case err != nil:
+		return t.refuse(c, err, errState)
+	case st.Recipient != t.options.Replica:
+		return t.refuse(c, errElsewhere, errState)
+	}
+	return t.resume(&passed{c: c, ctx: ctx}, st)
+}
+
+// passed is the request of a retry that another replica has passed on.
+type passed struct {
+	c     *call.Call
+	ctx   context.Context
+	mu    sync.Mutex
+	ended bool
+}
+
+func (p *passed) Call() *call.Call         { return p.c }
+func (p *passed) Context() context.Context { return p.ctx }
+
+func (p *passed) Notify(method string, params wire.Raw) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended {
+		p.c.Back.Notify(method, params)
+	}
+}
+
+func (p *passed) EndNotify() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+}
+
+// resume passes the answers of a retry to its call, and waits.
+func (t *Table) resume(r Request, st bridge.State) (call.Result, error) {
+	c := r.Call()
 	k := t.get(st.Text)
 	if k == nil {
 		return t.refuse(c, errNoCall, errUsed)

@@ -41,7 +41,7 @@ type Request interface {
 // Handler handles a call. Its context ends when no client can get the result.
 type Handler func(ctx context.Context, c *call.Call) (call.Result, error)
 
-// Options configure a [Table]. All are required.
+// Options configure a [Table]. All but Pass are required.
 type Options struct {
 	Sealer  *bridge.Sealer // seals the states
 	Replica string         // the name of this process among those that share the sealer's keys
@@ -52,6 +52,9 @@ type Options struct {
 	// Permit says whether a retry may be made now: nil, or the error for the client.
 	// It must not block.
 	Permit func(*call.Call) *wire.Error
+	// Pass passes a permitted retry to the replica that holds its call, where
+	// [Table.ResumePassed] continues it. Nil refuses such retries.
+	Pass   func(ctx context.Context, replica string, c *call.Call) (call.Result, error)
 	Gauge  prometheus.Gauge // counts the parked calls
 	Logger *ratelog.Logger
 }

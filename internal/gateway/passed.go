@@ -1,0 +1,56 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/ratelog"
+	"mcpgateway/internal/replica"
+	"mcpgateway/internal/replica/remote"
+	"mcpgateway/internal/wire"
+)
+
+// Kinds of calls that replicas pass to one another.
+const kindRetry = "retry" // of a parked call
+
+// handlePassed takes the calls that other replicas pass to this one.
+func (g *Gateway) handlePassed() {
+	remote.Handle(g.sharing.replicas, kindRetry, func(ctx context.Context, _ string, c *call.Call) (call.Result, error) {
+		return g.front.ResumePassed(ctx, c)
+	})
+}
+
+// drainPassed waits until calls that other replicas have passed to this one have ended, or ctx has.
+func (g *Gateway) drainPassed(ctx context.Context) {
+	if g.sharing != nil {
+		g.sharing.replicas.Drain(ctx)
+	}
+}
+
+// errHolderEnded answers a retry whose call ran at a replica that has ended.
+var errHolderEnded = wire.Errorf(wire.CodeInternal, "the replica that ran this call has ended; call again").
+	WithData(wire.Raw(`{"reason":"the replica that ran this call has ended","retryable":true}`))
+
+// errHolderAway answers a retry that cannot be passed on now. Its state can still be used.
+var errHolderAway = wire.Errorf(wire.CodeInternal, "the replica that runs this call cannot be reached; send the same request again").
+	WithData(wire.Raw(`{"reason":"the replica that runs this call cannot be reached","retryable":true,"retryAfter":1}`))
+
+// passRetry passes a retry to the replica that holds its parked call.
+func (g *Gateway) passRetry(ctx context.Context, to string, c *call.Call) (call.Result, error) {
+	res, err := remote.Do(ctx, g.sharing.replicas, to, kindRetry, "", c)
+	switch {
+	case err == nil, errors.As(err, new(*wire.Error)):
+		return res, err
+	case ctx.Err() != nil:
+		return call.Result{}, ctx.Err()
+	}
+	g.ratelog.Warn("a retry could not be passed to the replica that holds its call", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject),
+		ratelog.Profile(c.Principal.Profile), zap.String("replica", to), zap.Error(err))
+	if errors.Is(err, replica.ErrGone) || remote.Begun(err) {
+		return call.Result{}, errHolderEnded
+	}
+	return call.Result{}, errHolderAway
+}
