@@ -83,6 +83,7 @@ var mayImport = map[string]struct {
 	"pins":            {[]string{"wire", "statedir"}, "a definition is accepted by its digest, without regard to who lists it"},
 	"inspect":         {[]string{"requestid", "wire", "call", "catalog", "endpoint", "policy", "profile", "conform", "toolschema", "upstream", "upstream/connector"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},
 	"telemetry":       {nil, "each package owns its metrics and is handed a registry"},
+	"tracing":         {[]string{"wire", "call"}, "spans are made of calls and stages, wherever those happen: everyone reaches it through call"},
 	"admin":           {[]string{"origin"}, "health and metrics are handed in as functions"},
 	"webui":           {[]string{"wire", "call", "catalog", "inspect", "origin"}, "the console shows what inspect says, and posts actions to functions that are handed in"},
 	"console":         {[]string{"wire"}, "what people read and type depends on the messages alone, not on who carries them"},

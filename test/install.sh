@@ -1,6 +1,6 @@
 #!/bin/sh
 # Downloads everything that the tests need, because the tests themselves have no network: the Go modules of this module, deploy/test,
-# deploy/dist and bench/tokens; into test/node_modules, the MCP clients, the servers and the conformance suite of the end-to-end tests, with their Node;
+# deploy/dist, bench/tokens and test/traces/collector; into test/node_modules, the MCP clients, the servers and the conformance suite of the end-to-end tests, with their Node;
 # into test/hosts/node_modules, hosts; nginx, shells, Redis and HAProxy.
 # Versions and digests come from go.sum and package-lock.json. The script does nothing if everything is installed.
 set -eu
@@ -21,7 +21,7 @@ try() {
 }
 
 # All modules are needed: the tests of the image run "go mod download" like deploy/Dockerfile, but without a network.
-for module in .. ../deploy/test ../deploy/dist ../bench/tokens; do
+for module in .. ../deploy/test ../deploy/dist ../bench/tokens traces/collector; do
 	try go -C $module mod download
 done
 

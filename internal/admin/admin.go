@@ -28,6 +28,9 @@ type Options struct {
 	// nothing does.
 	Failing  func() []string
 	Gatherer prometheus.Gatherer
+	// Exemplars says that metrics have exemplars, which only the format OpenMetrics shows. Scrapers
+	// that accept it get it then.
+	Exemplars bool
 	// Token is the bearer token that all pages except the probes and the metrics
 	// require. Without a token those pages are served only to programs on this machine.
 	Token string
@@ -84,7 +87,7 @@ func (o Options) machinePages() http.Handler {
 		}
 		writeJSON(w, status, body)
 	})
-	r.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{}))
+	r.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: o.Exemplars}))
 	if o.Reload != nil {
 		r.With(o.authorize).Post("/-/reload", o.serveReload)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"time"
 
 	"mcpgateway/internal/seal"
@@ -42,6 +43,9 @@ type State struct {
 	// of a Consent always has one. In another state it says that the user has consented
 	// to the call.
 	Token string
+	// Trace is the traceparent of the call that ended with the state, "" if it was not traced. In
+	// the sealed text it is behind Recipient and a null byte.
+	Trace string
 }
 
 // Reasons why a request state is refused. Clients do not learn the reason.
@@ -76,6 +80,9 @@ func NewSealer(keys ...[]byte) *Sealer { return &Sealer{seal.New(statePurpose, k
 
 // Seal returns the request state of a binding.
 func (s *Sealer) Seal(st State, b Binding) string {
+	if st.Trace != "" {
+		st.Recipient += "\x00" + st.Trace
+	}
 	body := make([]byte, 0, bodyHead+len(st.Recipient)+len(st.Token)+len(st.Text))
 	body = binary.BigEndian.AppendUint64(body, uint64(st.Expires.UnixMilli()))
 	body = append(body, b.principal[:]...)
@@ -107,6 +114,7 @@ func (s *Sealer) Open(sealed string, b Binding, now time.Time) (State, error) {
 		return State{}, ErrTampered
 	}
 	st.Recipient, st.Token, st.Text = string(body[:holder]), string(body[holder:holder+token]), string(body[holder+token:])
+	st.Recipient, st.Trace, _ = strings.Cut(st.Recipient, "\x00")
 	switch {
 	case subtle.ConstantTimeCompare(principal, b.principal[:]) == 0:
 		return State{}, ErrPrincipal

@@ -173,3 +173,17 @@ func TestBindingOfValues(t *testing.T) {
 		}
 	}
 }
+
+// A state of a traced call has the call's span, and one of another call looks as it did before.
+func TestStatesOfTracedCalls(t *testing.T) {
+	s, b, now := NewSealer(), Binding{}, time.Unix(1_800_000_000, 0)
+	plain := State{Kind: UpstreamState, Recipient: "files", Text: "t", Token: "o", Expires: now.Add(time.Hour)}
+	traced := plain
+	traced.Trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for _, want := range []State{plain, traced} {
+		got, err := s.Open(s.Seal(want, b), b, now)
+		if err != nil || got.Trace != want.Trace || got.Recipient != "files" || got.Text != "t" || got.Token != "o" {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+}

@@ -37,8 +37,8 @@ type Call struct {
 	TakesRounds bool
 	// Trace records the time that the call spends in its stages; nil records nothing.
 	Trace *Trace
-	// TraceContext is sent to the upstream in the place of that in Params. Nil leaves Params as
-	// they are.
+	// TraceContext goes into the headers of a request to the upstream. It is nil if calls are not
+	// traced.
 	TraceContext *TraceContext
 	// Depth is the number of calls of the gateway's own tools that this call is made by, each
 	// inside of the next. It is 0 for the request of a client.

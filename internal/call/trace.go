@@ -35,9 +35,9 @@ type TraceContext struct{ Traceparent, Tracestate, Baggage string }
 
 // Tracer begins the spans of calls. Its methods may be called by many goroutines at once.
 type Tracer interface {
-	// Begin begins the span of a call. parent is the span of the call that makes it, nil for a
+	// Begin begins the span of a call. method is a method of the protocol, or "other". parent is the span of the call that makes it, nil for a
 	// request of a client: then the parent is the trace context that the client has sent.
-	Begin(c *Call, parent Span, at time.Time) Span
+	Begin(c *Call, method string, parent Span, at time.Time) Span
 }
 
 // Span is a span of a trace. Its methods may be called by many goroutines at once. No text that
@@ -64,13 +64,14 @@ type SpanStart struct {
 
 // SpanEnd is what is known about a call or a stage when it ends. Empty members are not known.
 type SpanEnd struct {
-	Err      error
-	Outcome  string // of a call
-	Failed   bool   // the outcome of a call is a failure
-	Item     string // public name
-	Upstream string
-	Rule     string
-	Revision wire.Revision // of the upstream that answered
+	Err       error
+	Outcome   string // of a call
+	ToolError bool   // the result of a tool says that it failed
+	Keep      bool   // the trace is exported, whether or not it is sampled
+	Item      string // public name
+	Upstream  string
+	Rule      string
+	Revision  wire.Revision // of the upstream that answered
 }
 
 // Trace is how long one call spends in each stage, and the call's span if calls are traced. The

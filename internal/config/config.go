@@ -125,6 +125,7 @@ type Limits struct {
 type Telemetry struct {
 	Log   Log           `yaml:"log" doc:"the log, on stderr"`
 	Audit Audit         `yaml:"audit" doc:"the record of decisions and calls"`
+	OTLP  OTLP          `yaml:"otlp" doc:"traces, metrics and log lines for an OpenTelemetry collector"`
 	Slow  time.Duration `yaml:"slow" reload:"true" default:"5s" min:"0s" doc:"calls that take at least this long are logged with the time in each stage; 0s logs none"`
 }
 

@@ -199,6 +199,8 @@ func fileURI(s string) (string, error) {
 var entryFormats = map[string]func() func(name, value string) error{
 	"env":     func() func(string, string) error { return envEntry },
 	"headers": headerEntries,
+	// Without templates: no principal sends these.
+	"plain-headers": func() func(string, string) error { return plainHeader },
 }
 
 func envEntry(name, value string) error {
@@ -219,6 +221,18 @@ var reservedHeaders = map[string]bool{
 
 // IsReservedHeader reports whether the gateway sets a header itself.
 func IsReservedHeader(name string) bool { return reservedHeaders[strings.ToLower(name)] }
+
+func plainHeader(name, value string) error {
+	switch {
+	case !token.MatchString(name):
+		return errors.New("must be the name of an HTTP header")
+	case reservedHeaders[strings.ToLower(name)]:
+		return errors.New("is a header that the gateway sets itself; remove it")
+	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+		return errors.New("must not contain line ends or other control characters")
+	}
+	return nil
+}
 
 func headerEntries() func(name, value string) error {
 	seen := make(map[string]string)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 )
@@ -43,6 +44,8 @@ func writeValue(h hash.Hash, v reflect.Value) {
 		writeString(h, fmt.Sprint(v.Bool()))
 	case reflect.Int, reflect.Int64:
 		writeInt(h, v.Int())
+	case reflect.Float64:
+		writeInt(h, int64(math.Float64bits(v.Float())))
 	case reflect.Pointer:
 		if v.IsNil() {
 			writeInt(h, 0)

@@ -150,6 +150,10 @@ func (s *schemaWriter) scalar(f *field, t reflect.Type) object {
 			}
 		}
 		return object{"anyOf": []object{number, reference}}
+	case t.Kind() == reflect.Float64:
+		least, _ := strconv.ParseFloat(f.min, 64)
+		most, _ := strconv.ParseFloat(f.max, 64)
+		return object{"anyOf": []object{{"type": "number", "minimum": least, "maximum": most}, reference}}
 	case len(f.enum) > 0:
 		values := f.enum
 		if f.blank && !slices.Contains(values, "") {
@@ -167,6 +171,9 @@ func (f *field) defaultValue() any {
 		return f.def == "true"
 	case reflect.Int:
 		n, _ := strconv.Atoi(f.def)
+		return n
+	case reflect.Float64:
+		n, _ := strconv.ParseFloat(f.def, 64)
 		return n
 	case reflect.Slice:
 		return []string{f.def}

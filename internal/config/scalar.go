@@ -79,6 +79,8 @@ func (f *field) accepts(n *yaml.Node, expanded bool) error {
 		ok = n.Tag == "!!bool"
 	case t.Kind() == reflect.Int:
 		ok = n.Tag == "!!int" || n.Tag == "!!float" && wholeNumber.MatchString(n.Value) // one that is too large for YAML
+	case t.Kind() == reflect.Float64:
+		ok = n.Tag == "!!int" || n.Tag == "!!float"
 	default:
 		ok = n.Tag == "!!str" || n.Tag == "!!timestamp" || n.Tag == "!!merge"
 		if !ok && !configfile.IsNull(n) {
@@ -116,6 +118,8 @@ func (f *field) want() string {
 		return "true or false"
 	case t.Kind() == reflect.Int:
 		return "a whole number"
+	case t.Kind() == reflect.Float64:
+		return "a number"
 	case len(f.enum) > 0:
 		return orWords(f.enum)
 	}
@@ -173,6 +177,14 @@ func (f *field) set(v reflect.Value, text string) error {
 			return err
 		}
 		return setNumber(f, v, i, parseInt)
+	case reflect.Float64:
+		number, err := strconv.ParseFloat(text, 64)
+		least, _ := strconv.ParseFloat(f.min, 64)
+		most, _ := strconv.ParseFloat(f.max, 64)
+		if err != nil || !(number >= least && number <= most) { // not for NaN
+			return fmt.Errorf("must be a number between %s and %s", f.min, f.max)
+		}
+		v.SetFloat(number)
 	case reflect.String:
 		text, err := f.text(text)
 		if err != nil {

@@ -14,7 +14,6 @@ import (
 // notYet are the patterns of keys that a later version will support; * stands for a name.
 var notYet = []string{
 	"store",
-	"telemetry.otlp",
 }
 
 // Key is one key of the configuration, for the reference.
@@ -131,6 +130,8 @@ func typeWords(t reflect.Type) string {
 		return "true | false"
 	case reflect.Int:
 		return "whole number"
+	case reflect.Float64:
+		return "number"
 	case reflect.Struct:
 		return "mapping"
 	}

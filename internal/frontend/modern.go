@@ -100,7 +100,7 @@ func (x *exchange) resume(state string) (call.Result, error) {
 	if tracer == nil {
 		return x.s.parked.Resume(x, state)
 	}
-	span := tracer.Begin(&x.call, nil, time.Now())
+	span := tracer.Begin(&x.call, x.call.Method, nil, time.Now())
 	x.trace.Begin(time.Now, span)
 	res, err := x.s.parked.Resume(x, state)
 	span.End(time.Now(), &call.SpanEnd{Err: err, Revision: res.Revision})

@@ -35,6 +35,7 @@ import (
 	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/store"
 	"mcpgateway/internal/telemetry"
+	"mcpgateway/internal/tracing"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
@@ -120,9 +121,10 @@ type Gateway struct {
 	front         *frontend.Server
 	adminGuard    atomic.Pointer[origin.Guard]
 	epochs        *epochs
-	loggerLevel   *zap.AtomicLevel // of log; nil if it cannot be changed
-	logLevel      atomic.Int64     // the most verbose wire.Level that a client wants
-	audit         *telemetry.Audit // nil if none is configured
+	loggerLevel   *zap.AtomicLevel  // of log; nil if it cannot be changed
+	logLevel      atomic.Int64      // the most verbose wire.Level that a client wants
+	exporter      *tracing.Exporter // nil without telemetry.otlp
+	audit         *telemetry.Audit  // nil if none is configured
 
 	auth *auth.Authenticator // nil without authentication
 	// endpoints are those of the generation in force, from the moment on when its profiles
@@ -177,18 +179,28 @@ type Gateway struct {
 func New(o Options) (*Gateway, error) {
 	secrets := &mask.Secrets{}
 	secrets.Learn(o.Config.Secrets(os.LookupEnv))
+	registry, replica := telemetry.NewRegistry(), rand.Text()
+	var g *Gateway
+	exporter, err := newExporter(&o, secrets, registry, replica, func() time.Duration { return g.generation.Load().cfg.Telemetry.Slow })
+	if err != nil {
+		return nil, err
+	}
+	if exporter != nil {
+		o.Logger = o.Logger.WithOptions(zap.WrapCore(exporter.WrapCore))
+	}
 	o.Logger = o.Logger.WithOptions(zap.WrapCore(secrets.WrapCore))
-	g := &Gateway{
-		secrets: secrets,
-		cfg:     o.Config, demo: o.Demo, stdio: o.Stdio || o.InProcess, profile: o.Profile, version: o.Version, log: o.Logger, ratelog: ratelog.New(o.Logger), watch: o.Watch,
-		registry:        telemetry.NewRegistry(),
+	g = &Gateway{
+		exporter: exporter,
+		secrets:  secrets,
+		cfg:      o.Config, demo: o.Demo, stdio: o.Stdio || o.InProcess, profile: o.Profile, version: o.Version, log: o.Logger, ratelog: ratelog.New(o.Logger), watch: o.Watch,
+		registry:        registry,
 		metrics:         newMetrics(o.Version),
 		upstreamMetrics: connector.NewMetrics(),
 		routerMetrics:   router.NewMetrics(),
 		resultMetrics:   results.NewMetrics(),
 		epochs:          newEpochs(),
 		sealer:          bridge.NewSealer(o.Config.Bridge.SealKeys()...),
-		replica:         rand.Text(),
+		replica:         replica,
 		started:         make(chan struct{}),
 		control:         controlState{loggedFindings: map[string]map[uint64]bool{}},
 		wakeups:         make(chan struct{}, 1),
@@ -220,29 +232,38 @@ func New(o Options) (*Gateway, error) {
 	if o.Store != nil {
 		g.share(o.Store)
 	}
-	if err := g.detectLoops(o.Source.File); err != nil {
+	if err := g.open(&o); err != nil {
+		g.stopExporter()
 		return nil, err
+	}
+	return g, nil
+}
+
+// open makes the parts of the gateway and opens its addresses.
+func (g *Gateway) open(o *Options) error {
+	if err := g.detectLoops(o.Source.File); err != nil {
+		return err
 	}
 	if err := g.assemble(); err != nil {
-		return nil, err
+		return err
 	}
 	if g.stdio {
-		return g, nil
+		return nil
 	}
 	var err error
 	if o.Config.TLS.On() {
 		if g.certs, err = newCertificates(o.Config, o.Logger); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := g.openAudit(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := g.listen(o.AnyPort, o.AnyAdminPort); err != nil {
 		g.closeAudit()
-		return nil, err
+		return err
 	}
-	return g, nil
+	return nil
 }
 
 // assemble makes the parts of the gateway, from the upstreams to the front end.
@@ -260,7 +281,7 @@ func (g *Gateway) assemble() error {
 	g.router = router.New(router.Options{
 		Started: g.started, Logger: g.log, Metrics: g.routerMetrics,
 		Sealer: g.sealer, Audit: g.newAudit(), OnNonconforming: g.nonconforming, OnFailed: g.callFailed, Watcher: callWatcher{g}, Latest: g.latest.Latest,
-		OwnTools: g.ownTools(), Results: g.results,
+		OwnTools: g.ownTools(), Results: g.results, Tracer: g.tracer(),
 	}, g.buildRoutes(first, snapshotsOf(g.control.inUse), time.Now()))
 	routes := *g.router.Routes()
 	routes.PrincipalTables = g.newPrincipalTables(nil)
@@ -304,6 +325,7 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 		Authenticate:     g.authenticate,
 		Subscriptions:    g.subscriptions,
 		Tasks:            g.router,
+		Tracer:           g.tracer(),
 		Sessions:         frontend.Sessions{Keys: g.cfg.Bridge.SealKeys()},
 		Parking:          frontend.Parking{Permit: g.router.Permit, Sealer: g.sealer, Replica: g.replica},
 		Events:           frontend.Events{LogLevel: g.setLogLevel, SessionEnded: g.sessionEnded, RootsChanged: g.rootsChanged},
@@ -398,6 +420,7 @@ func (g *Gateway) Close() {
 	}
 	g.closeAudit()
 	g.results.Close()
+	g.stopExporter()
 }
 
 // headerParams returns the parameters that calls of a tool mirror into headers.

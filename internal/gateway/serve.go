@@ -47,7 +47,7 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 	mcp := http1server.New(behind)
 	forOperators := admin.Options{
 		Ready: g.notReady, Down: g.down, Failing: g.failing, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
-		Reload: g.handleReload, Status: g.handleStatus, LogLevel: g.loggerLevel, Guard: g.adminGuard.Load,
+		Reload: g.handleReload, Status: g.handleStatus, LogLevel: g.loggerLevel, Exemplars: g.tracer() != nil, Guard: g.adminGuard.Load,
 	}
 	ui := g.newConsole()
 	if ui != nil {

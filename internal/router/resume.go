@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
@@ -40,6 +41,9 @@ func (f *forwarding) resume(context.Context) (bool, error) {
 		return false, errState
 	}
 	f.state = &st
+	if span := f.call.Trace.Span(); span != nil && st.Trace != "" {
+		span.Link(&call.TraceContext{Traceparent: st.Trace})
+	}
 	return false, nil
 }
 

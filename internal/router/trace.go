@@ -16,7 +16,7 @@ func (r *Router) beginTrace(c *call.Call, begin time.Time) {
 	switch {
 	case c.Trace == nil:
 	case r.tracer != nil:
-		c.Trace.Begin(time.Now, r.tracer.Begin(c, c.Trace.Parent, begin))
+		c.Trace.Begin(time.Now, r.tracer.Begin(c, labelOf(c), c.Trace.Parent, begin))
 	case r.Routes().Slow > 0 || r.watched():
 		c.Trace.Begin(time.Now, nil)
 	}
@@ -34,8 +34,10 @@ func (r *Router) endTrace(c *call.Call, log *logFields, begin time.Time, duratio
 	outcome := log.outcomeOf(c, res.Raw, err)
 	end := call.SpanEnd{Err: err, Outcome: outcome, Item: log.item, Upstream: log.upstream, Rule: log.rule, Revision: res.Revision}
 	switch outcome {
-	case outcomeError, outcomeUnavailable, outcomeToolError, outcomeLimited, outcomeRefused:
-		end.Failed = true
+	case outcomeToolError:
+		end.ToolError, end.Keep = true, true
+	case outcomeError, outcomeUnavailable: // not what clients can cause as often as they like
+		end.Keep = true
 	}
 	return span.End(begin.Add(duration), &end)
 }
@@ -58,4 +60,13 @@ func (r *Router) logSlow(c *call.Call, log *logFields, duration time.Duration, r
 		}
 	}
 	r.ratelog.Warn("slow call", fields...)
+}
+
+// traceparent names the span of the call, "" if calls are not traced. A state that the client keeps
+// has it, so that the next round is linked to this one.
+func (f *forwarding) traceparent() string {
+	if span := f.call.Trace.Span(); span != nil {
+		return span.Context().Traceparent
+	}
+	return ""
 }

@@ -10,6 +10,10 @@ const (
 	MetaSubscriptionID     = "io.modelcontextprotocol/subscriptionId"
 	MetaRelatedTask        = "io.modelcontextprotocol/related-task"
 	MetaProgressToken      = "progressToken"
+	// Members of _meta with the trace context of a request (SEP-414).
+	MetaTraceparent = "traceparent"
+	MetaTracestate  = "tracestate"
+	MetaBaggage     = "baggage"
 )
 
 // Names of extensions that a peer may declare.

@@ -155,6 +155,7 @@ func (c *Connector) attempt(ctx context.Context, g *callGuard, conn protocol.Con
 	if timer.Span != nil {
 		traced := *cl // the attempt before may still use its own
 		traced.TraceContext = timer.Context()
+		traced.Params = protocol.WithTrace(cl.Params, traced.TraceContext)
 		cl = &traced
 		g.setSpan(timer.Span)
 	}

@@ -48,8 +48,20 @@ func (h *Headers) Add(name, value string) {
 func (h Headers) ForCall(c *call.Call) Headers {
 	if c != nil {
 		h.who, h.request = c.Principal, c.ID
+		if c.TraceContext != nil {
+			h.addTrace(c.TraceContext)
+		}
 	}
 	return h
+}
+
+// addTrace adds a trace context. Configured headers of the same name stay.
+func (h *Headers) addTrace(t *call.TraceContext) {
+	for _, f := range []headerField{{"Traceparent", t.Traceparent}, {"Tracestate", t.Tracestate}, {"Baggage", t.Baggage}} {
+		if _, there := h.shared[f.name]; f.value != "" && !there {
+			h.Add(f.name, f.value)
+		}
+	}
 }
 
 // withCredentials returns the headers with those of credentials, by their canonical
