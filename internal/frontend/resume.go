@@ -35,6 +35,9 @@ const (
 // maxMoves bounds how often a stream may have moved since the client got its last event.
 const maxMoves = 8
 
+// maxGap bounds the events without data between two others.
+const maxGap = 1 << 16
+
 // errNotNow refuses the resumption of a stream that may succeed later.
 var errNotNow = errors.New("the replica that has the stream cannot be reached for now")
 
@@ -120,7 +123,7 @@ func (s *Server) resumeCall(w http.ResponseWriter, r *http.Request, principal *c
 	defer cancel()
 	defer context.AfterFunc(s.tasks.ctx, cancel)()
 	out, opened := s.newEventWriter(w, s.requestShare(r, principal)), false
-	reply, err := s.askHolder(ctx, sess, requestResume, resumption{After: p}, func(msg []byte) {
+	pass := func(msg []byte) {
 		if !opened {
 			opened = true
 			out.Open()
@@ -128,7 +131,11 @@ func (s *Server) resumeCall(w http.ResponseWriter, r *http.Request, principal *c
 		if len(msg) > 0 && !out.Write(stream.Pieces{msg}) {
 			cancel()
 		}
-	})
+	}
+	reply, err := s.askHolder(ctx, sess, requestResume, resumption{After: p}, pass)
+	if err == errNotNow && !opened { // it may have just ended, which the second attempt tells
+		reply, err = s.askHolder(ctx, sess, requestResume, resumption{After: p}, pass)
+	}
 	switch {
 	case opened: // a client whose stream ends without a response comes again
 		return
@@ -203,10 +210,11 @@ func eventsAfter(kept []stream.Entry, number int) (missed [][]byte, err error) {
 		if e.Number <= number || e.MovedTo != "" {
 			continue
 		}
-		if e.Number != number+1+len(missed) {
+		without := e.Number - (number + 1 + len(missed)) // events without data
+		if without < 0 || without > min(e.Gap, maxGap) {
 			return nil, stream.ErrEventsLost
 		}
-		missed = append(missed, e.Data)
+		missed = append(append(missed, make([][]byte, without)...), e.Data)
 	}
 	return missed, nil
 }
@@ -278,7 +286,12 @@ func (m *mover) take(ctx context.Context, p stream.Position, lost string) (event
 		return m.sess.Move(st, p.Number, m.to, lost)
 	}
 	var parts assembler
-	reply, err := m.s.askHolder(ctx, m.sess, requestMove, resumption{After: p, To: m.to, Lost: lost}, parts.add)
+	q := resumption{After: p, To: m.to, Lost: lost}
+	reply, err := m.s.askHolder(ctx, m.sess, requestMove, q, parts.add)
+	if err == errNotNow { // as in resumeCall; nothing is lost if it has moved already
+		parts = assembler{}
+		reply, err = m.s.askHolder(ctx, m.sess, requestMove, q, parts.add)
+	}
 	switch {
 	case errors.Is(err, ErrReplicaGone) || err == nil && reply.Unknown:
 		return m.takeCopies(ctx, p, lost)
@@ -295,7 +308,7 @@ func (m *mover) takeCopies(ctx context.Context, p stream.Position, lost string) 
 	if err != nil {
 		return nil, stream.Moved{}, err
 	}
-	if last := kept[len(kept)-1]; last.MovedTo != "" && last.MovedTo != lost {
+	if last := kept[len(kept)-1]; last.MovedTo != "" && last.MovedTo != lost && last.MovedTo != m.to {
 		return nil, stream.Moved{To: last.MovedTo, After: last.Number}, nil
 	}
 	events, err := eventsAfter(kept, p.Number)

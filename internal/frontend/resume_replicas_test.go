@@ -142,6 +142,62 @@ func TestPendingNotificationsMove(t *testing.T) {
 	})
 }
 
+// A reply that is lost on its way to the other replica loses no event.
+func TestLostReplies(t *testing.T) {
+	inCluster(t, 2, func(o *Options) { o.Handler = countingHandler{} }, func(t *testing.T, c *cluster) {
+		id := c.all[0].open(initializeWith(wire.Rev20251125, `,"capabilities":{}`))
+		calls := c.all[0].start(id, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":2}}}`)
+		first := c.all[0].resumeAt("ann", id, "")
+		c.all[0].Notify(Audience{Client: id}, wire.NoteElicitComplete, wire.Raw(`{"elicitationId":"e"}`))
+		time.Sleep(time.Second)
+		for _, tc := range []struct{ event, want string }{
+			{eventsOf(t, calls.written())[0].ID, `"result"`}, {eventsOf(t, first.written())[0].ID, `"e"`},
+		} {
+			c.lose.Store(1)
+			if w := c.all[1].resumeAt("ann", id, tc.event); w.code() != http.StatusOK || strings.Count(w.written(), tc.want) != 1 || strings.Contains(w.written(), wire.NoteToolsChanged) {
+				t.Errorf("%s: %d %s", tc.want, w.code(), w.written())
+			}
+		}
+	})
+}
+
+// A stream without events has no copy, wherever it goes, and one with events has them all: those without data
+// between them are not missed.
+func TestSilentStreamsHaveNoCopies(t *testing.T) {
+	inCluster(t, 3, nil, func(t *testing.T, c *cluster) {
+		id := c.all[0].open(initializeWith(wire.Rev20251125, `,"capabilities":{}`))
+		asked, last := int64(0), ""
+		for i := range 6 {
+			w := c.all[i%2].resumeAt("ann", id, last)
+			last = eventsOf(t, w.written())[0].ID
+			w.cancel()
+			<-w.done
+			w = c.all[i%2].resumeAt("ann", id, last) // primes again
+			w.cancel()
+			<-w.done
+			if i == 1 {
+				asked = c.kept.asked.Load()
+			}
+		}
+		if n := c.kept.asked.Load() - asked; n != 0 {
+			t.Errorf("a silent stream asks the store %d times", n)
+		}
+		w := c.all[0].resumeAt("ann", id, last)
+		for range 2 {
+			c.all[0].Notify(Audience{Client: id}, wire.NoteElicitComplete, wire.Raw(`{"elicitationId":"e"}`))
+			synctest.Wait()
+			w.cancel()
+			<-w.done
+			w = c.all[0].resumeAt("ann", id, eventsOf(t, w.written())[0].ID)
+		}
+		events := eventsOf(t, w.written())
+		c.kill(0, w)
+		if w := c.all[2].resumeAt("ann", id, events[0].ID); w.code() != http.StatusOK {
+			t.Errorf("%d %s", w.code(), w.written())
+		}
+	})
+}
+
 // The holder ends its connection when the stream moves.
 func TestMovedStreamEndsItsConnection(t *testing.T) {
 	inCluster(t, 2, nil, func(t *testing.T, c *cluster) {

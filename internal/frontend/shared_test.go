@@ -29,6 +29,8 @@ type cluster struct {
 	gone map[int]bool         // replicas that have ended
 	// calls counts the requests of replicas to one another.
 	calls atomic.Int64
+	// lose makes as many requests fail: their replies are lost.
+	lose atomic.Int64
 }
 
 // testStore counts what a store is asked for, and fails on demand.
@@ -142,12 +144,18 @@ func (p clusterPeers) Call(ctx context.Context, to, kind string, request []byte,
 	if n, err := fmt.Sscanf(to, "R%d", &i); n != 1 || err != nil || i >= len(p.c.all) || p.c.gone[i] {
 		return nil, fmt.Errorf("%s: %w", to, ErrReplicaGone)
 	}
-	return p.c.all[i].Requests()[kind](ctx, request, func(msg []byte) error {
-		if receive(bytes.Clone(msg)); p.c.gone[i] {
+	loses := p.c.lose.Add(-1) >= 0
+	reply, err := p.c.all[i].Requests()[kind](ctx, request, func(msg []byte) error {
+		if loses || p.c.gone[i] {
 			return errors.New("lost")
 		}
+		receive(bytes.Clone(msg))
 		return ctx.Err()
 	})
+	if loses {
+		return nil, errors.New("lost")
+	}
+	return reply, err
 }
 
 // rpc sends a request in ann's session and returns the result.

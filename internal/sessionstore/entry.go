@@ -13,7 +13,7 @@ const entryVersion = 1
 // without them: nobody can answer its requests.
 const maxRequests = 512
 
-// appendEntry appends an entry in its form in the store: version, whether it is the last, number, and
+// appendEntry appends an entry in its form in the store: version, whether it is the last, number, gap, and
 // then texts with their length, the data without one.
 func appendEntry(dst []byte, e stream.Entry) []byte {
 	if len(e.Requests) > maxRequests {
@@ -25,6 +25,7 @@ func appendEntry(dst []byte, e stream.Entry) []byte {
 	}
 	dst = append(dst, entryVersion, last)
 	dst = binary.AppendUvarint(dst, uint64(e.Number))
+	dst = binary.AppendUvarint(dst, uint64(e.Gap))
 	for _, text := range []string{e.Requests, e.MovedTo} {
 		dst = binary.AppendUvarint(dst, uint64(len(text)))
 		dst = append(dst, text...)
@@ -38,11 +39,13 @@ func parseEntry(b []byte) (e stream.Entry, ok bool) {
 		return e, false
 	}
 	e.Last, b = b[1] == 1, b[2:]
-	number, n := binary.Uvarint(b)
-	if n <= 0 || number > 1<<40 {
-		return e, false
+	for _, to := range []*int{&e.Number, &e.Gap} {
+		number, n := binary.Uvarint(b)
+		if n <= 0 || number > 1<<40 {
+			return e, false
+		}
+		*to, b = int(number), b[n:]
 	}
-	e.Number, b = int(number), b[n:]
 	for _, text := range []*string{&e.Requests, &e.MovedTo} {
 		size, n := binary.Uvarint(b)
 		if n <= 0 || size > uint64(len(b)-n) || size > maxRequests {

@@ -228,7 +228,7 @@ func TestLongRequests(t *testing.T) {
 
 // An entry is read as it was written, and no other text is read as an entry that would be written otherwise.
 func FuzzEntry(f *testing.F) {
-	for _, e := range []stream.Entry{{}, {Number: 7, Requests: `[1]`, Last: true, Data: []byte("{}")}, {Number: 300, MovedTo: "x.y"}} {
+	for _, e := range []stream.Entry{{}, {Number: 7, Requests: `[1]`, Last: true, Data: []byte("{}")}, {Number: 300, Gap: 200, MovedTo: "x.y"}} {
 		f.Add(appendEntry(nil, e))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -237,7 +237,7 @@ func FuzzEntry(f *testing.F) {
 			return
 		}
 		again, ok := parseEntry(appendEntry(nil, e))
-		if e.Data = bytes.Clone(e.Data); !ok || !reflect.DeepEqual(again.Data, e.Data) && len(e.Data) > 0 || again.Number != e.Number || again.Requests != e.Requests || again.MovedTo != e.MovedTo || again.Last != e.Last {
+		if e.Data = bytes.Clone(e.Data); !ok || !reflect.DeepEqual(again.Data, e.Data) && len(e.Data) > 0 || again.Number != e.Number || again.Gap != e.Gap || again.Requests != e.Requests || again.MovedTo != e.MovedTo || again.Last != e.Last {
 			t.Errorf("%+v, then %+v", e, again)
 		}
 	})

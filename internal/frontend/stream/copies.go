@@ -12,6 +12,7 @@ type Copies interface {
 // Entry is the copy of an event.
 type Entry struct {
 	Number int
+	Gap    int // how many events without data are before it, which have no copy
 	// Requests is an array of the ids of the requests that the stream answers, as JSON; "" if it
 	// belongs to no call.
 	Requests string
@@ -38,14 +39,14 @@ func (m Moved) Follow(number int) (Position, bool) {
 // Move ends the stream here, because it goes on at another replica as the stream to: with what it
 // returns, the events after a number. Those include notifications that no connection has written, and
 // further ones. If the stream has moved before, Move returns where to instead. That does not hold for a
-// move to the stream lost, which nobody has any more.
+// move to the same stream, whose reply was lost, or to the stream lost, which nobody has any more.
 //
 // The error is ErrUnknownEvent or ErrEventsLost. Then the stream stays.
 func (st *Stream) Move(after int, to, lost string, more Notifications) (missed [][]byte, before Moved, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	r := st.record
-	if r.moved.To != "" && r.moved.To != lost {
+	if r.moved.To != "" && r.moved.To != lost && r.moved.To != to {
 		return nil, r.moved, nil
 	}
 	if after < 0 || after > r.number {
@@ -66,7 +67,7 @@ func (st *Stream) Move(after int, to, lost string, more Notifications) (missed [
 		return nil, Moved{}, ErrEventsLost
 	}
 	r.moved = Moved{to, after}
-	if r.copies != nil {
+	if r.copied > 0 {
 		r.copies.Copy(r.stream, Entry{Number: after, MovedTo: to})
 	}
 	st.endLocked()

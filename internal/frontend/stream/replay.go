@@ -32,6 +32,7 @@ type recording struct {
 	primes   bool   // connections begin with an event that has an id and no data
 	call     bool   // the stream belongs to a call and ends with its response
 	number   int    // of the last event
+	copied   int    // of the last event that was copied
 	moved    Moved
 }
 
@@ -43,8 +44,9 @@ func (r *recording) add(data []byte, last bool) string {
 	}
 	r.number++
 	r.log.Append(r.stream, r.number, data)
-	if r.copies != nil {
-		r.copies.Copy(r.stream, Entry{Number: r.number, Requests: r.requests, Last: last, Data: data})
+	if r.copies != nil && len(data) > 0 { // others are copied as gaps: a silent stream has no copy
+		r.copies.Copy(r.stream, Entry{Number: r.number, Gap: r.number - r.copied - 1, Requests: r.requests, Last: last, Data: data})
+		r.copied = r.number
 	}
 	return r.eventID(r.number)
 }
