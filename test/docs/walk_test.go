@@ -96,7 +96,7 @@ serve() {
   done
 }
 try() { # what the demo says to try from a shell
-  tr -d '\r' <"$WALK/served" | grep '^  curl ' >"$WALK/try" && sh "$WALK/try" | grep '"tools":\[{'
+  tr -d '\r' <"$WALK/served" | awk '/^  curl /{on = 1} on {print} !/\\$/{on = 0}' >"$WALK/try" && sh "$WALK/try" | grep '"tools":\[{'
 }
 attend() { [ -n "$server" ] || serve gateway; }
 trap leave EXIT
