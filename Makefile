@@ -60,4 +60,4 @@ fuzz: ## every fuzz target for FUZZTIME, two at a time
 	done | xargs -P 2 -L 1 sh -c 'GO=$(GO) test/fuzz.sh $$0 $$1 $(FUZZTIME)'
 
 clean:
-	rm -rf bin test/node_modules test/hosts/node_modules
+	rm -rf bin test/node_modules test/hosts/node_modules test/console/node_modules

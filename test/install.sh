@@ -1,7 +1,7 @@
 #!/bin/sh
 # Downloads everything that the tests need, because the tests themselves have no network: the Go modules of this module, deploy/test,
 # deploy/dist, bench/tokens and test/traces/collector; into test/node_modules, the MCP clients, the servers and the conformance suite of the end-to-end tests, with their Node;
-# into test/hosts/node_modules, hosts; nginx, shells, Redis and HAProxy.
+# into test/hosts/node_modules, hosts; into test/console/node_modules, axe; Chromium, nginx, shells, Redis and HAProxy.
 # Versions and digests come from go.sum and package-lock.json. The script does nothing if everything is installed.
 set -eu
 cd "$(dirname "$0")"
@@ -34,6 +34,9 @@ try shells/install.sh
 # The tests of several replicas need a store and a balancer.
 try replicas/install.sh
 
+# The tests of the console look at it with a browser.
+try console/install.sh
+
 # Two concurrent runs would overwrite the same folder.
 mkdir -p ../.cache
 exec 9>../.cache/install.lock
@@ -56,3 +59,5 @@ install ./node_modules/.bin/node --version
 # The hosts are large and have no packages in common with the others.
 cd hosts
 install test -e node_modules/@openai/codex
+cd ../console
+install test -e node_modules/axe-core/axe.min.js

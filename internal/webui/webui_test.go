@@ -230,6 +230,9 @@ func TestWhoMayLook(t *testing.T) {
 				t.Errorf("the page of a request with status %d: %s", w.Code, w.Body)
 			}
 			h := w.Header()
+			if h.Get("Referrer-Policy") == "no-referrer" { // browsers then send the forms of the console with the Origin null
+				t.Error("the forms of the console are refused")
+			}
 			if h.Get("X-Frame-Options") != "DENY" || !strings.Contains(h.Get("Content-Security-Policy"), "frame-ancestors 'none'") || h.Get("Access-Control-Allow-Origin") != "" {
 				t.Errorf("headers %v", h)
 			}

@@ -69,10 +69,9 @@ function disconnect() {
 }
 
 function show(state) {
-  const label = document.getElementById("live-state");
-  if (label.textContent === state) return;
-  label.textContent = state;
+  if (button.dataset.state === state.toLowerCase()) return;
   button.dataset.state = state.toLowerCase();
+  document.getElementById("live-state").textContent = state;
   announce.textContent = state === "Offline" ? "The gateway does not answer. This page is not up to date." : "";
 }
 

@@ -1,0 +1,217 @@
+// Looks at the console with Chromium. Arguments: the admin URL and the MCP URL of a gateway without a token, the admin URL of one with a
+// token, the token, and a folder for screenshots. Prints what is wrong, and then exits with status 1.
+import http from 'node:http';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import { chromium } from 'playwright-core';
+
+const [admin, mcp, locked, token, folder] = process.argv.slice(2);
+const axe = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+let failures = 0;
+const fail = (what, ...why) => {
+  failures++;
+  console.log(what + ':', ...why);
+};
+const check = (ok, what, ...why) => ok || fail(what, ...why);
+
+const pages = [
+  '/ui',
+  '/ui/catalog',
+  '/ui/catalog?as=ann',
+  '/ui/catalog?kind=resource',
+  '/ui/catalog/item?kind=tool&name=hostile__plain&as=ann',
+  '/ui/catalog/item?kind=prompt&name=hostile__p',
+  '/ui/calls',
+  '/ui/configuration?all=1',
+  '/ui/nothing',
+];
+const looks = {
+  light: { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
+  dark: { colorScheme: 'dark', viewport: { width: 1280, height: 800 } },
+  phone: { colorScheme: 'light', viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true },
+};
+
+// post sends a message to the MCP endpoint.
+async function post(message, session) {
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  if (session) headers['mcp-session-id'] = session;
+  const answer = await fetch(mcp, { method: 'POST', headers, body: JSON.stringify({ jsonrpc: '2.0', ...message }) });
+  await answer.text();
+  return answer;
+}
+
+async function connect() {
+  const client = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: '<script>document.title="owned"</script>', version: '1' } };
+  const session = (await post({ id: 1, method: 'initialize', params: client })).headers.get('mcp-session-id');
+  await post({ method: 'notifications/initialized' }, session);
+  return (name, args) => post({ id: 2, method: 'tools/call', params: { name, arguments: args } }, session);
+}
+
+// watched opens a page whose errors are failures.
+async function watched(browser, look) {
+  const page = await browser.newPage(look);
+  page.on('console', (m) => m.type() === 'error' && !m.text().includes('404') && fail(page.url(), m.text()));
+  page.on('pageerror', (e) => fail(page.url(), e.message));
+  page.on('dialog', (d) => fail(page.url(), 'a dialog', d.message()));
+  page.on('request', (r) => check(r.url().startsWith(admin) || r.url().startsWith(locked), page.url(), 'a request to', r.url()));
+  return page;
+}
+
+async function inspect(page, name) {
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  check(overflow <= 0, name, 'is', overflow, 'pixels too wide');
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
+  for (const v of found.violations) fail(name, v.id, v.help, JSON.stringify(v.nodes.slice(0, 3).map((n) => [n.html.slice(0, 160), n.failureSummary])));
+  check(!(await page.title()).includes('owned'), name, 'a script of a server ran');
+  await page.screenshot({ path: `${folder}/${name.replace(/[^a-z0-9]+/gi, '_')}.png`, fullPage: true });
+}
+
+async function looksRight(browser) {
+  for (const [look, options] of Object.entries(looks)) {
+    const page = await watched(browser, options);
+    for (const path of pages) {
+      await page.goto(admin + path);
+      await inspect(page, `${look} ${path}`);
+    }
+    await page.close();
+  }
+}
+
+async function isLive(browser, call) {
+  const page = await watched(browser, looks.light);
+  await page.goto(admin + '/ui/calls');
+  await page.waitForSelector('#live[data-state=live]');
+  await call('hostile__fails', {});
+  await page.waitForSelector('#calls td:has-text("error")');
+  await page.click('#calls summary');
+  await call('everything__echo', { message: 'secret-argument' });
+  await page.waitForSelector('#calls :text("everything__echo")');
+  check((await page.locator('#calls details[open]').count()) === 1, 'calls', 'an open row closes when the region changes');
+  check(!(await page.content()).includes('secret-argument'), 'calls', 'an argument is shown');
+  await page.click('#live');
+  await page.waitForSelector('#live[data-state=paused]');
+  await page.close();
+}
+
+async function keyboard(browser) {
+  const page = await watched(browser, looks.light);
+  await page.goto(admin + '/ui/catalog');
+  await page.keyboard.press('Tab');
+  check((await page.evaluate(() => document.activeElement.className)) === 'skip', 'keyboard', 'the first stop is not the link to the content');
+  await page.keyboard.press('Enter');
+  check((await page.evaluate(() => document.activeElement.id)) === 'main', 'keyboard', 'the link does not lead to the content');
+  await page.keyboard.press('/');
+  await page.keyboard.type('echo');
+  await Promise.all([page.waitForURL(/q=echo/), page.keyboard.press('Enter')]);
+  for (let i = 0; i < 40 && !(await page.evaluate(() => document.activeElement.matches('tbody a'))); i++) {
+    await page.keyboard.press('Tab');
+    const seen = await page.evaluate(() => document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle !== 'none');
+    check(seen, 'keyboard', 'no outline at stop', i);
+  }
+  await Promise.all([page.waitForURL(/catalog\/item/), page.keyboard.press('Enter')]);
+  await page.locator('#raw summary').focus();
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('pre.raw:visible');
+  await page.close();
+}
+
+async function themes(browser) {
+  const page = await watched(browser, looks.light);
+  await page.goto(admin + '/ui');
+  const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await back();
+  await Promise.all([page.waitForResponse(/\/ui\/theme/), page.click('button[value=dark]')]);
+  const dark = await back();
+  check(light !== dark, 'themes', 'the switch changes nothing');
+  await page.reload();
+  check((await back()) === dark, 'themes', 'the choice is forgotten');
+  await page.close();
+}
+
+async function withoutScript(browser) {
+  const context = await browser.newContext({ javaScriptEnabled: false });
+  const page = await context.newPage();
+  await page.goto(admin + '/ui');
+  check((await page.textContent('#upstreams')).includes('hostile'), 'without script', 'the page is empty');
+  await page.click('button[value=dark]');
+  await page.waitForSelector('html[data-theme=dark]');
+  await context.close();
+}
+
+async function login(browser) {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(locked + '/ui/catalog?q=echo');
+  await inspect(page, 'login');
+  await page.fill('#token', 'wrong');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('[role=alert]');
+  await inspect(page, 'login, wrong');
+  await page.fill('#token', token);
+  await Promise.all([page.waitForURL(/catalog\?q=echo/), page.keyboard.press('Enter')]);
+  check((await context.cookies()).every((c) => c.httpOnly && c.sameSite === 'Strict'), 'login', 'cookies', JSON.stringify(await context.cookies()));
+  await elsewhere(context, locked);
+  await Promise.all([page.waitForURL(/login/), page.click('text=Log out')]);
+  await page.goto(locked + '/ui');
+  check(page.url().includes('/login'), 'login', 'the console is open after the logout');
+  await context.close();
+}
+
+// elsewhere is a page of another origin that tries to reach the console of a person who is logged in.
+async function elsewhere(context, target) {
+  const server = http.createServer((_, w) => w.setHeader('content-type', 'text/html').end('<!DOCTYPE html><title>evil</title>'));
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  const page = await context.newPage();
+  await page.goto(`http://127.0.0.1:${server.address().port}/`);
+  const got = await page.evaluate(async (target) => {
+    const read = (init) => fetch(target + '/ui', init).then((r) => r.text().then((text) => (r.type === 'opaque' ? '' : text)), () => '');
+    const events = new Promise((done) => {
+      const source = new EventSource(target + '/ui/events?page=/ui', { withCredentials: true });
+      source.onerror = () => done('');
+      source.addEventListener('region', (e) => done(e.data));
+    }).then((data) => data);
+    const frame = document.createElement('iframe');
+    const framed = new Promise((done) => frame.addEventListener('load', done));
+    frame.src = target + '/ui';
+    document.body.append(frame);
+    await framed;
+    let inside = '';
+    try {
+      inside = frame.contentDocument?.body?.textContent ?? '';
+    } catch {}
+    return { plain: await read({}), withCookies: await read({ credentials: 'include' }), opaque: await read({ mode: 'no-cors', credentials: 'include' }), events: await events, inside };
+  }, target);
+  for (const [way, text] of Object.entries(got)) check(text === '', 'another origin', way, 'read', text.slice(0, 100));
+  for (const f of page.frames().slice(1)) {
+    const text = await f.evaluate(() => document.body?.textContent ?? '').catch(() => '');
+    check(!text.includes('Overview'), 'another origin', 'a frame shows the console');
+  }
+  const [answer] = await Promise.all([
+    page.waitForResponse(/\/ui\/theme/),
+    page.evaluate((target) => {
+      const form = Object.assign(document.createElement('form'), { method: 'post', action: target + '/ui/theme' });
+      form.append(Object.assign(document.createElement('input'), { name: 'theme', value: 'dark' }));
+      document.body.append(form);
+      form.submit();
+    }, target),
+  ]);
+  check(answer.status() === 403, 'another origin', 'a form is answered with', answer.status());
+  await page.close();
+  await new Promise((done) => server.close(done));
+}
+
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+try {
+  const call = await connect();
+  await call('hostile__plain', { path: 'x' });
+  for (const [name, part] of Object.entries({ isLive: () => isLive(browser, call), looksRight: () => looksRight(browser), keyboard: () => keyboard(browser), themes: () => themes(browser), withoutScript: () => withoutScript(browser), login: () => login(browser) })) {
+    await part().catch((e) => fail(name, e.message));
+  }
+  const context = await browser.newContext();
+  await elsewhere(context, admin);
+  await context.close();
+} finally {
+  await browser.close();
+}
+process.exit(failures ? 1 : 0);
