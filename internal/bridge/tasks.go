@@ -40,6 +40,8 @@ func (t *Task) Ended() bool {
 func CreatedTask(res call.Result, asked bool) (Task, bool) {
 	root := res.Value()
 	switch {
+	case res.Complete:
+		return Task{}, false
 	case res.Revision.Era() == wire.EraModern && isTask(root):
 		return readTask(root, wire.EraModern), true
 	case res.Revision.Era() == wire.EraLegacy && asked && root.Get("task").Kind() == '{':

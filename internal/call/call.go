@@ -75,6 +75,9 @@ type Result struct {
 	// Revision is the protocol revision of the upstream that answered, "" if the gateway
 	// answered itself.
 	Revision wire.Revision
+	// Complete says that Raw, as it was read, has no resultType but "complete". It is not known
+	// otherwise.
+	Complete bool
 	// Extra contains unknown members of the response's envelope, see wire.Message.
 	Extra string
 	// Long is about Raw as it was read, or nil.

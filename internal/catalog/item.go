@@ -47,6 +47,13 @@ func (e *Entry) setRaw(raw wire.Raw) {
 	}
 }
 
+// HasHeaderParams reports whether a tool with this public name, which policy may refuse to a
+// caller, mirrors parameters into headers.
+func (t *Table) HasHeaderParams(public string) bool {
+	e := t.public[call.Tool][public]
+	return e != nil && len(e.HeaderParams) > 0
+}
+
 // Issue is what is reported about an item.
 type Issue uint8
 

@@ -26,12 +26,9 @@ func (s *Server) modernClient(r *http.Request, principal *call.Principal, meta *
 	if len(info) == 0 {
 		return newModernClient(rand.Text(), meta)
 	}
-	var h maphash.Hash
-	h.SetSeed(s.seed)
-	part := func(text string) {
-		h.WriteString(text)
-		h.WriteByte(0) // no part contains it
-	}
+	var memory [512]byte
+	text := memory[:0]
+	part := func(value string) { text = append(append(text, value...), 0) } // no part contains a zero
 	part(principal.Profile)
 	part(identityOf(principal))
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
@@ -45,8 +42,7 @@ func (s *Server) modernClient(r *http.Request, principal *call.Principal, meta *
 		}
 		part("")
 	}
-	h.Write(info)
-	return s.clients.get(h.Sum64(), meta)
+	return s.clients.get(maphash.Bytes(s.seed, append(text, info...)), meta)
 }
 
 // modernKey returns the Key of a modern client with this hash.

@@ -427,7 +427,11 @@ func clip(s string) string { return plaintext.Clip(s, 128) }
 // HeaderParams returns the parameters that calls of a tool mirror into headers, as the client sees
 // the tool, nil for a tool that is not in their view. The front end checks headers against them.
 func (r *Router) HeaderParams(who *call.Principal, client *call.Client, public string) []wire.HeaderParam {
-	t, ok := r.Routes().view(who, client).Resolve(call.Tool, public)
+	table := r.Routes().TableFor(who)
+	if !table.HasHeaderParams(public) { // nearly always: no view is needed
+		return nil
+	}
+	t, ok := table.View(who, client).Resolve(call.Tool, public)
 	if !ok || t.Entry == nil {
 		return nil
 	}

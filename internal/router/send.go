@@ -43,7 +43,7 @@ func (f *forwarding) conclude(ctx context.Context, down *call.Call, res call.Res
 		return f.urlRequired(rpc)
 	}
 	switch {
-	case err != nil || res.Revision.Era() != wire.EraModern || !bridge.IsInputRequired(res.Value()):
+	case err != nil || res.Complete || res.Revision.Era() != wire.EraModern || !bridge.IsInputRequired(res.Value()):
 		return res, err
 	case !f.method.Rounds:
 		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream asked for input in answer to %s, where it may not", f.call.Method)

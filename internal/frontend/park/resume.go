@@ -37,7 +37,7 @@ func StateOf(c *call.Call) string {
 		return ""
 	}
 	state := wire.ValueOf(c.Params).Get("requestState").Str()
-	if bridge.KindOf(state) != bridge.Parked {
+	if state == "" || bridge.KindOf(state) != bridge.Parked {
 		return ""
 	}
 	return state

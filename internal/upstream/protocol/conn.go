@@ -239,10 +239,14 @@ func ResultOf(m wire.Message, rev wire.Revision) (call.Result, error) {
 	if m.Error != nil {
 		return call.Result{}, m.Error
 	}
-	if wire.ValueOf(m.Result).Kind() != '{' {
+	r := call.Result{Raw: m.Result, Revision: rev, Extra: m.Extra, Long: m.Long, Buffer: m.Buffer}
+	root := r.Value()
+	if root.Kind() != '{' {
 		return call.Result{}, &CallError{Reason: "the result in the server's answer is no object"}
 	}
-	return call.Result{Raw: m.Result, Revision: rev, Extra: m.Extra, Long: m.Long, Buffer: m.Buffer}, nil
+	// Of two members it is not known which one a client reads.
+	r.Complete = rev.Era() == wire.EraModern && !m.DeepDuplicates && root.Get("resultType").IsString("complete")
+	return r, nil
 }
 
 // ReleasesResult reports whether the result of a method may be in memory that is released
