@@ -308,7 +308,7 @@ func (m *mover) takeCopies(ctx context.Context, p stream.Position, lost string) 
 	if err != nil {
 		return nil, stream.Moved{}, err
 	}
-	if last := kept[len(kept)-1]; last.MovedTo != "" && last.MovedTo != lost && last.MovedTo != m.to {
+	if last := kept[len(kept)-1]; last.MovedTo != "" && last.MovedTo != lost {
 		return nil, stream.Moved{To: last.MovedTo, After: last.Number}, nil
 	}
 	events, err := eventsAfter(kept, p.Number)

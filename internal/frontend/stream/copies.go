@@ -39,14 +39,14 @@ func (m Moved) Follow(number int) (Position, bool) {
 // Move ends the stream here, because it goes on at another replica as the stream to: with what it
 // returns, the events after a number. Those include notifications that no connection has written, and
 // further ones. If the stream has moved before, Move returns where to instead. That does not hold for a
-// move to the same stream, whose reply was lost, or to the stream lost, which nobody has any more.
+// move to the stream lost, which nobody has.
 //
 // The error is ErrUnknownEvent or ErrEventsLost. Then the stream stays.
 func (st *Stream) Move(after int, to, lost string, more Notifications) (missed [][]byte, before Moved, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	r := st.record
-	if r.moved.To != "" && r.moved.To != lost && r.moved.To != to {
+	if r.moved.To != "" && r.moved.To != lost {
 		return nil, r.moved, nil
 	}
 	if after < 0 || after > r.number {
