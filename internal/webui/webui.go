@@ -34,8 +34,6 @@ type Options struct {
 	// would: with the groups and scopes of the configuration. remarks are sentences about what does
 	// not fit. It may be nil.
 	Assume func(p *call.Principal, profile string) (out *call.Principal, remarks []string, err error)
-	// Actions allows what changes something.
-	Actions bool
 }
 
 // Configuration is the configuration in force.
