@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,18 +24,43 @@ func TestContractOfGuarded(t *testing.T) {
 // failing is a store whose Get and Put do what the test says.
 type failing struct {
 	store.Memory
+	mu    sync.Mutex
 	err   error // of Get and Put
 	hangs bool  // until the context ends
 	asked int
 }
 
+// set sets the error of all operations from now on.
+func (f *failing) set(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+// setHangs says whether operations hang from now on.
+func (f *failing) setHangs(hangs bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hangs = hangs
+}
+
+// count returns how many operations there were.
+func (f *failing) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked
+}
+
 func (f *failing) fail(ctx context.Context) error {
+	f.mu.Lock()
 	f.asked++
-	if f.hangs {
+	hangs, err := f.hangs, f.err
+	f.mu.Unlock()
+	if hangs {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return f.err
+	return err
 }
 
 func (f *failing) Get(ctx context.Context, keys ...store.Key) ([][]byte, error) {
@@ -71,32 +97,32 @@ func put(ctx context.Context, g *store.Guarded) error {
 func TestCircuit(t *testing.T) {
 	guarded(t, func(t *testing.T, f *failing, g *store.Guarded, changes *[]bool) {
 		boom := errors.Join(store.ErrUnavailable, errors.New("boom"))
-		f.err = boom
+		f.set(boom)
 		for range 2 {
 			if err := put(t.Context(), g); err != boom {
 				t.Errorf("the error is %v", err)
 			}
 		}
-		f.err = nil
+		f.set(nil)
 		if err := put(t.Context(), g); err != nil { // ends the row
 			t.Error(err)
 		}
-		f.err = boom
+		f.set(boom)
 		for range 3 {
 			_ = put(t.Context(), g)
 		}
 		if up, since, why := g.Health(); up || since != time.Now() || why != boom {
 			t.Errorf("after three failures up is %v since %v: %v", up, since, why)
 		}
-		asked := f.asked
-		if err := put(t.Context(), g); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "boom") || f.asked != asked {
-			t.Errorf("the store was asked %d times more; the error is %v", f.asked-asked, err)
+		asked := f.count()
+		if err := put(t.Context(), g); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "boom") || f.count() != asked {
+			t.Errorf("the store was asked %d times more; the error is %v", f.count()-asked, err)
 		}
 		time.Sleep(2100 * time.Millisecond)
-		if n := f.asked - asked; n < 3 || n > 5 {
+		if n := f.count() - asked; n < 3 || n > 5 {
 			t.Errorf("%d probes in 2 s, want one every half second", n)
 		}
-		f.err = nil
+		f.set(nil)
 		time.Sleep(501 * time.Millisecond)
 		if err := put(t.Context(), g); err != nil {
 			t.Error(err)
@@ -111,7 +137,7 @@ func TestCircuit(t *testing.T) {
 func TestProbesOfAnIdleStore(t *testing.T) {
 	guarded(t, func(t *testing.T, f *failing, g *store.Guarded, changes *[]bool) {
 		time.Sleep(time.Second)
-		f.err = store.ErrUnavailable
+		f.set(store.ErrUnavailable)
 		time.Sleep(5 * time.Second)
 		if up, _, _ := g.Health(); up || len(*changes) != 1 {
 			t.Errorf("up is %v after 5 s; the changes were %v", up, *changes)
@@ -121,7 +147,7 @@ func TestProbesOfAnIdleStore(t *testing.T) {
 
 func TestOperationsAreBounded(t *testing.T) {
 	guarded(t, func(t *testing.T, f *failing, g *store.Guarded, changes *[]bool) {
-		f.hangs = true
+		f.setHangs(true)
 		start := time.Now()
 		err := put(t.Context(), g)
 		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 250*time.Millisecond {
@@ -142,7 +168,7 @@ func TestOperationsAreBounded(t *testing.T) {
 		if up, _, _ := g.Health(); !up {
 			t.Error("callers who gave up made the store count as away")
 		}
-		f.hangs = false
+		f.setHangs(false)
 		// A read may wait as long as it wants to.
 		start = time.Now()
 		if _, err := g.Read(t.Context(), store.Key{Kind: "log"}, "", 5, time.Minute); err != nil || time.Since(start) != time.Minute {
@@ -154,7 +180,7 @@ func TestOperationsAreBounded(t *testing.T) {
 // One key that has something else does not make the store count as away.
 func TestWrongTypes(t *testing.T) {
 	guarded(t, func(t *testing.T, f *failing, g *store.Guarded, changes *[]bool) {
-		f.err = store.ErrWrongType
+		f.set(store.ErrWrongType)
 		for range 10 {
 			if err := put(t.Context(), g); !errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("the error is %v", err)
@@ -171,7 +197,7 @@ func TestMetrics(t *testing.T) {
 	f, m := &failing{}, store.NewMetrics()
 	g := store.NewGuarded(f, m, func(bool, error) {})
 	_ = put(t.Context(), g)
-	f.err = store.ErrUnavailable
+	f.set(store.ErrUnavailable)
 	for range 5 {
 		_ = put(t.Context(), g)
 	}
