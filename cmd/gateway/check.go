@@ -103,6 +103,11 @@ func (o *checkOptions) run(cmd *cobra.Command) error {
 	if err := gateway.CheckTLS(cfg); err != nil {
 		report.Findings = append(report.Findings, inspect.Finding{Severity: inspect.SeverityError, What: "configuration", Message: err.Error(), File: source.File, Path: "tls"})
 	}
+	if !o.offline {
+		if err := gateway.CheckStore(cmd.Context(), cfg); err != nil {
+			report.Findings = append(report.Findings, inspect.Finding{Severity: inspect.SeverityWarning, What: "store", Message: fmt.Sprintf("cannot be reached: %v", err), File: source.File, Path: "store"})
+		}
+	}
 	if err := o.upstreams(cmd, cfg, source.File, report); err != nil {
 		return err
 	}

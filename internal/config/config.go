@@ -38,6 +38,7 @@ type Config struct {
 	Policy         Policy        `yaml:"policy" reload:"true" doc:"what clients may use"`
 	Resources      Resources     `yaml:"resources" doc:"how resources are shown to clients"`
 	Bridge         Bridge        `yaml:"bridge" doc:"translation between clients and upstreams of different eras"`
+	Store          Store         `yaml:"store" doc:"what several replicas of the gateway share"`
 	Asks           Asks          `yaml:"asks" reload:"true" doc:"questions of upstreams to users"`
 	Limits         Limits        `yaml:"limits" doc:"bounds on the use of resources by clients"`
 	Results        Results       `yaml:"results" reload:"true" doc:"what is kept of long results of tools, see max_result of a profile"`
@@ -98,9 +99,11 @@ type Bridge struct {
 }
 
 // SealKeys returns the keys as bytes. Load has checked their form.
-func (b Bridge) SealKeys() [][]byte {
+func (b Bridge) SealKeys() [][]byte { return sealKeys(b.Keys) }
+
+func sealKeys(texts []Secret) [][]byte {
 	var keys [][]byte
-	for _, k := range b.Keys {
+	for _, k := range texts {
 		if key := sealKey(k.Reveal()); key != nil {
 			keys = append(keys, key)
 		}

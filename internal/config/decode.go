@@ -266,10 +266,6 @@ func (d *decoder) shorthand(n *yaml.Node, p configfile.Path, v reflect.Value) {
 // key that the user probably meant, or "".
 func (d *decoder) unknown(pr configfile.Pair, p configfile.Path, s *shape) string {
 	at := p.Key(pr.Name, pr.Name)
-	if slices.Contains(notYet, at.Pattern) {
-		d.Errorf(pr.Key, at, "not yet supported by this version; remove it")
-		return ""
-	}
 	if hint, ok := hostKeys[at.Pattern]; ok {
 		d.withoutEffect(pr, at, hint)
 		return ""
@@ -283,13 +279,7 @@ func (d *decoder) unknown(pr configfile.Pair, p configfile.Path, s *shape) strin
 		return "upstreams"
 	}
 	names := s.names()
-	known := slices.Clone(names)
-	for _, k := range notYet {
-		if parent, name := cutLast(k); parent == p.Pattern {
-			known = append(known, name)
-		}
-	}
-	near := plaintext.Nearest(pr.Name, known)
+	near := plaintext.Nearest(pr.Name, names)
 	switch {
 	case near != "":
 		d.Errorf(pr.Key, at, "unknown key; did you mean %q?", near)

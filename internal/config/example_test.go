@@ -89,9 +89,6 @@ func TestSchema(t *testing.T) {
 			t.Errorf("%s is declared twice", key.Path)
 		}
 		seen[key.Path] = true
-		if slices.Contains(notYet, key.Path) {
-			t.Errorf("%s is accepted and not yet supported", key.Path)
-		}
 		if _, ok := hostKeys[key.Path]; ok {
 			t.Errorf("%s is accepted and without meaning", key.Path)
 		}

@@ -47,6 +47,13 @@ var formats = map[string]func(string) (string, error){
 	"scope": func(s string) (string, error) {
 		return matching(s, scopeForm, "must be one scope, without spaces and quotes")
 	},
+	"store-url": func(s string) (string, error) {
+		_, err := parseStoreURL(s)
+		return s, err
+	},
+	"store-prefix": func(s string) (string, error) {
+		return matching(s, storePrefix, "must be 1 to 64 characters of A-Z a-z 0-9 _ . : -")
+	},
 	"expiry":      expiry,
 	"issuer":      issuerURL,
 	"secure-url":  secureURL,
@@ -82,6 +89,7 @@ var (
 	ruleNameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$`)
 	redactPath   = regexp.MustCompile(`^[^.\x00-\x1f]+(\.[^.\x00-\x1f]+)*$`)
 	hostName     = regexp.MustCompile(`^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])$`)
+	storePrefix  = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,64}$`)
 	token        = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$") // RFC 9110, section 5.6.2
 )
 

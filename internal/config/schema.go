@@ -11,11 +11,6 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// notYet are the patterns of keys that a later version will support; * stands for a name.
-var notYet = []string{
-	"store",
-}
-
 // Key is one key of the configuration, for the reference.
 type Key struct {
 	Path    string   // upstreams.*.tools.allow; * stands for a name, [] for an element of a list

@@ -32,6 +32,10 @@ func (c *Config) Secrets(env func(string) (string, bool)) []string {
 		found.walk(p.name, reflect.ValueOf(p.value))
 	}
 	found.walk("", reflect.ValueOf(c).Elem())
+	if servers, err := c.Store.Servers(); err == nil {
+		found.add(servers.Password)
+		found.add(servers.SentinelPassword)
+	}
 	for _, u := range c.Upstreams {
 		for _, s := range u.AllURLs() {
 			found.url(s)

@@ -72,7 +72,7 @@ type Options struct {
 	// StateDirs are folders in one of which the gateway opens its socket for the verbs of
 	// its user, see package instance. Without any it opens none.
 	StateDirs []string
-	// Store is what the gateway shares with its replicas; nil if it has none. What is kept there
+	// Store is what the gateway shares with its replicas in place of a configured one, for tests; nil if it has none. What is kept there
 	// must be sealed.
 	Store store.Store
 	// Watch is called with the status of an upstream each time it changes, by one
@@ -85,6 +85,8 @@ type Gateway struct {
 	cfg   *config.Config // of the start; read only for keys that a reload does not apply
 	demo  bool
 	stdio bool // listens nowhere
+	// inProcess is Options.InProcess.
+	inProcess bool
 	// profile is Options.Profile.
 	profile string
 	// onlyClient is the client of RunStdio, nil otherwise.
@@ -133,6 +135,8 @@ type Gateway struct {
 	certs     *certificateFiles // nil without TLS
 
 	latest latest.Principals // the latest credentials of each principal
+
+	store *shared // the configured store, nil with kind memory
 
 	results *results.Memory // long results of tools, for reading on
 
@@ -192,7 +196,7 @@ func New(o Options) (*Gateway, error) {
 	g = &Gateway{
 		exporter: exporter,
 		secrets:  secrets,
-		cfg:      o.Config, demo: o.Demo, stdio: o.Stdio || o.InProcess, profile: o.Profile, version: o.Version, log: o.Logger, ratelog: ratelog.New(o.Logger), watch: o.Watch,
+		cfg:      o.Config, demo: o.Demo, stdio: o.Stdio || o.InProcess, inProcess: o.InProcess, profile: o.Profile, version: o.Version, log: o.Logger, ratelog: ratelog.New(o.Logger), watch: o.Watch,
 		registry:        registry,
 		metrics:         newMetrics(o.Version),
 		upstreamMetrics: connector.NewMetrics(),
@@ -229,10 +233,14 @@ func New(o Options) (*Gateway, error) {
 	g.embeddings = g.newEmbeddings()
 	g.results = results.NewMemory(resultLimits(o.Config.Results), g.resultMetrics)
 	g.grants = credentials.NewStore(g.state.Path())
+	if g.store = g.openStore(); g.store != nil {
+		o.Store = g.store
+	}
 	if o.Store != nil {
 		g.share(o.Store)
 	}
 	if err := g.open(&o); err != nil {
+		g.store.close()
 		g.stopExporter()
 		return nil, err
 	}
@@ -479,9 +487,13 @@ func (g *Gateway) down() []string {
 	return all
 }
 
-// failing returns the upstreams whose circuit breakers are open, one sentence each.
+// failing returns the upstreams whose circuit breakers are open, and the store that is away, one
+// sentence each.
 func (g *Gateway) failing() []string {
 	var all []string
+	if text := g.failingStore(); text != "" {
+		all = append(all, text)
+	}
 	for _, e := range g.generation.Load().entries {
 		if sessions, since := e.active.Load().health.Open(); sessions > 0 {
 			all = append(all, fmt.Sprintf("upstream %s fails calls at once: its circuit breaker is open in %d sessions, since %s",

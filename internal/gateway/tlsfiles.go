@@ -129,22 +129,26 @@ func upstreamTLS(name string, u config.Connection, log *zap.Logger) func() (*tls
 func upstreamFiles(name string, u config.Connection, log *zap.Logger) *tlsFiles {
 	ca, client := u.CA, u.ClientCert
 	f := &tlsFiles{files: []string{ca, client.Cert, client.Key}, log: log.With(zap.String("upstream", name))}
-	f.read = func() (*tls.Config, error) {
-		out := &tls.Config{MinVersion: tls.VersionTLS12}
-		var err error
-		if ca != "" {
-			if out.RootCAs, err = readPool("ca", ca); err != nil {
-				return nil, err
-			}
-		}
-		if client.Cert != "" {
-			pair, err := tls.LoadX509KeyPair(client.Cert, client.Key)
-			if err != nil {
-				return nil, fmt.Errorf("client_cert: %w", err)
-			}
-			out.Certificates = []tls.Certificate{pair}
-		}
-		return out, nil
-	}
+	f.read = func() (*tls.Config, error) { return clientTLS("ca", ca, "client_cert", client.Cert, client.Key) }
 	return f
+}
+
+// clientTLS reads the files of TLS toward a server, each of which may be "". Errors begin with the key
+// of the file.
+func clientTLS(caKey, ca, certKey, cert, key string) (*tls.Config, error) {
+	out := &tls.Config{MinVersion: tls.VersionTLS12}
+	var err error
+	if ca != "" {
+		if out.RootCAs, err = readPool(caKey, ca); err != nil {
+			return nil, err
+		}
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", certKey, err)
+		}
+		out.Certificates = []tls.Certificate{pair}
+	}
+	return out, nil
 }

@@ -138,7 +138,9 @@ func TestTLS(t *testing.T) {
 		"--tls-ca-cert-file", filepath.Join(dir, "ca.pem"), "--tls-auth-clients", "yes")
 	addr := "127.0.0.1:" + port
 	server.WaitListening(t, addr)
-	contract(t, redis.Options{Addrs: []string{addr}, TLS: &tls.Config{RootCAs: ca, Certificates: []tls.Certificate{cert}}})
+	contract(t, redis.Options{Addrs: []string{addr}, TLS: func() (*tls.Config, error) {
+		return &tls.Config{RootCAs: ca, Certificates: []tls.Certificate{cert}}, nil
+	}})
 
 	for name, config := range map[string]*tls.Config{
 		"without a certificate":     {RootCAs: ca},
@@ -146,7 +148,11 @@ func TestTLS(t *testing.T) {
 		"of a server of other name": {RootCAs: ca, Certificates: []tls.Certificate{cert}, ServerName: "redis.example"},
 		"without TLS":               nil,
 	} {
-		if err := open(t, redis.Options{Addrs: []string{addr}, TLS: config}).Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+		o := redis.Options{Addrs: []string{addr}}
+		if config != nil {
+			o.TLS = func() (*tls.Config, error) { return config, nil }
+		}
+		if err := open(t, o).Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("a connection %s gave %v", name, err)
 		}
 	}

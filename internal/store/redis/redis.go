@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -34,7 +35,10 @@ type Options struct {
 
 	Username, Password                 string // "" means none
 	SentinelUsername, SentinelPassword string
-	TLS                                *tls.Config // nil means plain TCP; for Sentinels too
+
+	// TLS returns the configuration of TLS for a new connection, to Sentinels too. Without a server
+	// name in it, the host of the address is demanded. nil means plain TCP.
+	TLS func() (*tls.Config, error)
 
 	Prefix string // begins all keys
 }
@@ -87,13 +91,16 @@ func Open(o Options) *Store {
 // client returns a client with a pool of this size; 0 means the usual size.
 func (o Options) client(pool int) redis.UniversalClient {
 	u := &redis.UniversalOptions{
-		Addrs: o.Addrs, MasterName: o.Master, DB: o.DB, TLSConfig: o.TLS, PoolSize: pool,
+		Addrs: o.Addrs, MasterName: o.Master, DB: o.DB, PoolSize: pool,
 		Username: o.Username, Password: o.Password, SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
 		Protocol: 2, DisableIdentity: true, // one round trip less for each connection
 		PipelinePoolSize: -1, // pipelines use the same connections
 		MaxRetries:       -1, // see the guarantees
 		DialTimeout:      dialTimeout, DialerRetries: 1, ReadTimeout: ioTimeout, WriteTimeout: ioTimeout, ContextTimeoutEnabled: true,
 		ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
+	}
+	if o.TLS != nil {
+		u.Dialer = o.dialTLS
 	}
 	switch o.Mode {
 	case Sentinel:
@@ -104,6 +111,17 @@ func (o Options) client(pool int) redis.UniversalClient {
 		return redis.NewClusterClient(c)
 	}
 	return redis.NewClient(u.Simple())
+}
+
+// dialTLS opens a connection with TLS.
+func (o Options) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
+	config, err := o.TLS()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return (&tls.Dialer{Config: config}).DialContext(ctx, network, addr)
 }
 
 // Close ends all reads and closes all connections.
