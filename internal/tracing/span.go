@@ -85,7 +85,6 @@ type span struct {
 	ctx            context.Context // of the spans below it
 	otel           trace.Span
 	id             string // of the trace
-	method         string // of an attempt
 	isCall, isRoot bool
 }
 

@@ -139,7 +139,7 @@ func TestLateSpans(t *testing.T) {
 
 func attributesOfSpan(s sdktrace.ReadOnlySpan) (out []string) {
 	for _, a := range s.Attributes() {
-		out = append(out, fmt.Sprintf("%s=%s", a.Key, a.Value.Emit()))
+		out = append(out, fmt.Sprintf("%s=%s", a.Key, a.Value.String()))
 	}
 	slices.Sort(out)
 	return out
