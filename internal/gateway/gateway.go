@@ -286,11 +286,15 @@ func (g *Gateway) assemble() error {
 	if g.web, err = g.newWeb(); err != nil {
 		return err
 	}
-	g.router = router.New(router.Options{
+	o := router.Options{
 		Started: g.started, Logger: g.log, Metrics: g.routerMetrics,
 		Sealer: g.sealer, Audit: g.newAudit(), OnNonconforming: g.nonconforming, OnFailed: g.callFailed, Watcher: callWatcher{g}, Latest: g.latest.Latest,
 		OwnTools: g.ownTools(), Results: g.results, Tracer: g.tracer(),
-	}, g.buildRoutes(first, snapshotsOf(g.control.inUse), time.Now()))
+	}
+	if g.sharing != nil {
+		o.Tokens = g.sharing.tokens
+	}
+	g.router = router.New(o, g.buildRoutes(first, snapshotsOf(g.control.inUse), time.Now()))
 	routes := *g.router.Routes()
 	routes.PrincipalTables = g.newPrincipalTables(nil)
 	g.router.Swap(&routes)

@@ -30,6 +30,7 @@ type sharing struct {
 	metrics  *replica.Metrics
 	events   *sessionstore.Events
 	states   *sessionstore.States
+	tokens   sharedTokens
 }
 
 // share makes the gateway one of the replicas that have a store. It is called before the front end is made.
@@ -41,6 +42,7 @@ func (g *Gateway) share(s store.Store) {
 		replicas: replicas, metrics: metrics,
 		events: sessionstore.NewEvents(s, idle, maxCopied*int64(g.cfg.Limits.MaxMessage)),
 		states: sessionstore.NewStates(s, idle, replicas),
+		tokens: sharedTokens{s},
 	}
 }
 
