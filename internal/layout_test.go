@@ -59,6 +59,7 @@ var mayImport = map[string]struct {
 	"store/storetest": {[]string{"store", "polltest"}, "what every store passes knows none of them"},
 	"sessionstore":    {[]string{"wire", "store", "fairshare", "frontend/session", "frontend/stream"}, "what replicas share of sessions is kept without regard to how messages travel"},
 	"replica":         {[]string{"store", "ratelog"}, "replicas exchange bytes without regard to their meaning"},
+	"replica/lease":   {[]string{"store"}, "a lease is held without regard to what it is for"},
 	"replica/remote":  {[]string{"wire", "call", "replica", "store"}, "a call is passed on without regard to what it is about"},
 	"config":          {[]string{"configfile", "glob"}, "config knows gateway.yaml only; the gateway package translates"},
 	"configfile":      {nil, "it knows the languages of files and no keys"},

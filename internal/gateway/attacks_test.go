@@ -44,7 +44,7 @@ func startAttack(t *testing.T, more string) *attackTest {
 
 // startAttackOn starts a gateway in front of the asking server at a URL. Gateways with one store are
 // replicas.
-func startAttackOn(t *testing.T, url, more string, shared store.Store) *attackTest {
+func startAttackOn(t *testing.T, url, more string, shared store.Store, change ...func(*config.Config)) *attackTest {
 	t.Helper()
 	cfg, err := config.Parse("gateway.yaml", []byte(more+`
 auth: {mode: api-key, api_keys: [{id: ann, sha256: "`+digestOf(keyOf("ann"))+`"}, {id: bob, sha256: "`+digestOf(keyOf("bob"))+`"}]}
@@ -59,6 +59,9 @@ upstreams:
 		t.Fatal(err)
 	}
 	cfg.Listen, cfg.Admin.Listen, cfg.StateDir = "127.0.0.1:0", "127.0.0.1:0", t.TempDir()
+	for _, f := range change {
+		f(cfg)
+	}
 	core, logs := observer.New(zap.WarnLevel)
 	g, err := New(Options{Config: cfg, Version: "test", Logger: zap.New(core), Store: shared})
 	if err != nil {

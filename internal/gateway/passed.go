@@ -21,6 +21,7 @@ func (g *Gateway) handlePassed() {
 	remote.Handle(g.sharing.replicas, kindRetry, func(ctx context.Context, _ string, c *call.Call) (call.Result, error) {
 		return g.front.ResumePassed(ctx, c)
 	})
+	remote.Handle(g.sharing.replicas, kindUpstream, g.doHeld)
 }
 
 // drainPassed waits until calls that other replicas have passed to this one have ended, or ctx has.

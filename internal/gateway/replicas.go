@@ -10,6 +10,7 @@ import (
 
 	"mcpgateway/internal/frontend"
 	"mcpgateway/internal/replica"
+	"mcpgateway/internal/replica/lease"
 	"mcpgateway/internal/sessionstore"
 	"mcpgateway/internal/store"
 )
@@ -31,6 +32,8 @@ type sharing struct {
 	events   *sessionstore.Events
 	states   *sessionstore.States
 	tokens   sharedTokens
+	// leases say which replica holds the session of a client or principal with an upstream.
+	leases *lease.Leases
 }
 
 // share makes the gateway one of the replicas that have a store. It is called before the front end is made.
@@ -43,6 +46,7 @@ func (g *Gateway) share(s store.Store) {
 		events: sessionstore.NewEvents(s, idle, maxCopied*int64(g.cfg.Limits.MaxMessage)),
 		states: sessionstore.NewStates(s, idle, replicas),
 		tokens: sharedTokens{s},
+		leases: lease.New(s, "upstream-session", g.replica, g.leaseLost),
 	}
 }
 
@@ -68,6 +72,10 @@ func (s *sharing) serve(front *frontend.Server) {
 func (s *sharing) run(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error {
 		s.replicas.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		s.leases.Run(ctx)
 		return nil
 	})
 	group.Go(func() error {

@@ -170,6 +170,33 @@ func (s *Sessions) Session(ctx context.Context, c *call.Call) (string, error) {
 	return name, nil
 }
 
+// Held returns the name of the session for the calls of c's client if it belongs to that client or
+// principal and the server keeps state in it: of several gateways one has to hold it. It is "" for all other
+// sessions. The error is that of [Sessions.Session].
+func (s *Sessions) Held(ctx context.Context, c *call.Call) (string, error) {
+	kind, name, err := s.resolve(ctx, c)
+	if err != nil || kind != ofClient && kind != ofPrincipal || s.stateless(c) {
+		return "", err
+	}
+	return name, nil
+}
+
+// IsHeld reports whether a name of a session is one that Held returns.
+func IsHeld(name string) bool { return name != "" && (name[0] == ofClient || name[0] == ofPrincipal) }
+
+// IsOpen reports whether there is a session with this name.
+func (s *Sessions) IsOpen(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[name] != nil
+}
+
+// Failure is the error of a call that ends before it reaches the server, or while the gateway that has
+// its session cannot be reached.
+func (s *Sessions) Failure(reason string, retryable bool) error {
+	return s.catalogSession.Failure(reason, time.Now(), retryable, 0)
+}
+
 // awaitFirst waits for the first attempt of a session. It returns the name of the
 // session, or that of the catalog session if the server opens only one, as some do.
 func (s *Sessions) awaitFirst(ctx context.Context, name string, b *openSession) (string, error) {

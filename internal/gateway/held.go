@@ -1,0 +1,143 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/replica"
+	"mcpgateway/internal/replica/remote"
+	"mcpgateway/internal/router"
+	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/wire"
+)
+
+// kindUpstream is the kind of calls that need a session with an upstream that another replica holds.
+const kindUpstream = "upstream"
+
+// heldAttempts bounds how often the holder of a session is looked for in one call.
+const heldAttempts = 4
+
+// heldUpstream is an upstream among several replicas. A session that belongs to one client or principal is
+// held by one replica, to which the others pass its calls.
+type heldUpstream struct {
+	router.Upstream // as it is without other replicas
+	g               *Gateway
+	name            string
+	sessions        *upstream.Sessions
+}
+
+// heldGranter is a heldUpstream that principals have to grant access to.
+type heldGranter struct {
+	*heldUpstream
+	router.Granter
+}
+
+// heldUpstream returns the upstream that calls use. Without other replicas it is local.
+func (g *Gateway) heldUpstream(name string, sessions *upstream.Sessions, local router.Upstream) router.Upstream {
+	if g.sharing == nil {
+		return local
+	}
+	u := &heldUpstream{Upstream: local, g: g, name: name, sessions: sessions}
+	if granter, ok := local.(router.Granter); ok {
+		return heldGranter{u, granter}
+	}
+	return u
+}
+
+// Session implements [router.Upstream]. The name of a session is the same at all replicas.
+func (u *heldUpstream) Session(ctx context.Context, c *call.Call) (string, error) {
+	name, err := u.sessions.Held(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	if name != "" {
+		holder, err := u.holder(ctx, name)
+		if err == nil && holder != u.g.replica {
+			return name, nil
+		}
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+	}
+	return u.Upstream.Session(ctx, c)
+}
+
+// lease names the lease of a session.
+func (u *heldUpstream) lease(session string) string { return u.name + "\x00" + session }
+
+func (u *heldUpstream) isOpen(session string) func() bool {
+	return func() bool { return u.sessions.IsOpen(session) }
+}
+
+func (u *heldUpstream) holder(ctx context.Context, session string) (string, error) {
+	return u.g.sharing.leases.Holder(ctx, u.lease(session), u.isOpen(session))
+}
+
+// Do implements [router.Upstream]. While the store is away, this replica uses a session of its own.
+func (u *heldUpstream) Do(ctx context.Context, c *call.Call) (call.Result, error) {
+	if !upstream.IsHeld(c.Session) {
+		return u.Upstream.Do(ctx, c)
+	}
+	holder, err := u.holder(ctx, c.Session)
+	for range heldAttempts {
+		switch {
+		case ctx.Err() != nil:
+			return call.Result{}, ctx.Err()
+		case err != nil, holder == u.g.replica:
+			return u.Upstream.Do(ctx, c)
+		}
+		var res call.Result
+		res, err = remote.Do(ctx, u.g.sharing.replicas, holder, kindUpstream, u.name, c)
+		switch {
+		case err == nil, errors.As(err, new(*wire.Error)):
+			return res, err
+		case ctx.Err() != nil:
+			return call.Result{}, ctx.Err()
+		case errors.Is(err, remote.ErrNotHeld):
+			u.g.sharing.leases.Forget(u.lease(c.Session), holder)
+			holder, err = u.holder(ctx, c.Session)
+		case errors.Is(err, replica.ErrGone):
+			holder, err = u.takeOver(ctx, c, holder)
+		case remote.Begun(err):
+			return call.Result{}, u.sessions.Failure("the replica that holds the session has ended or cannot be reached; the server may have run the call", false)
+		case errors.Is(err, replica.ErrRefused), errors.Is(err, replica.ErrTooLong):
+			return call.Result{}, u.sessions.Failure("the replica that holds the session has refused the call", true)
+		}
+	}
+	return call.Result{}, u.sessions.Failure("the session moves from replica to replica", true)
+}
+
+// takeOver makes a replica the holder of a session whose holder has ended.
+func (u *heldUpstream) takeOver(ctx context.Context, c *call.Call, dead string) (string, error) {
+	holder, err := u.g.sharing.leases.TakeOver(ctx, u.lease(c.Session), dead, u.isOpen(c.Session))
+	if err == nil && holder == u.g.replica {
+		u.g.ratelog.Warn("the replica that held a session with an upstream has ended", zap.String("upstream", u.name), zap.String("session", c.Session),
+			zap.String("replica", dead), zap.String("request", c.ID))
+	}
+	return holder, err
+}
+
+// doHeld makes a call that another replica has passed on, in a session that this one holds.
+func (g *Gateway) doHeld(ctx context.Context, name string, c *call.Call) (call.Result, error) {
+	e := g.epochs.enter()
+	defer e.leave()
+	var u *heldUpstream
+	switch now := g.router.Routes().Upstreams[name].(type) {
+	case *heldUpstream:
+		u = now
+	case heldGranter:
+		u = now.heldUpstream
+	}
+	if u == nil || !g.sharing.leases.Holds(u.lease(c.Session)) {
+		return call.Result{}, remote.ErrNotHeld
+	}
+	return u.Upstream.Do(ctx, c)
+}
+
+// leaseLost logs that another replica holds a session that this one has.
+func (g *Gateway) leaseLost(_, holder string) {
+	g.ratelog.Warn("a session with an upstream is held by another replica too", zap.String("replica", holder))
+}
