@@ -123,13 +123,19 @@ func (r *Replicas) startBalancer(t testing.TB) {
 func StartRedis(t testing.TB, args ...string) (addr string, server *process.Process) {
 	t.Helper()
 	addr = netns.Addr()
+	return addr, StartRedisOn(t, addr, args...)
+}
+
+// StartRedisOn is StartRedis on an address, for example that of a server that has ended.
+func StartRedisOn(t testing.TB, addr string, args ...string) *process.Process {
+	t.Helper()
 	host, port, _ := strings.Cut(addr, ":")
-	server = process.Start(t, process.Options{
+	server := process.Start(t, process.Options{
 		Name: "redis-server",
 		Args: append([]string{Debian(t, "redis-server"), "--bind", host, "--port", port, "--save", "", "--appendonly", "no"}, args...),
 	})
 	server.WaitListening(t, addr)
-	return addr, server
+	return server
 }
 
 // Debian returns the path of a program of test/replicas/install.sh.

@@ -1,0 +1,2 @@
+// Package replicas tests several gateways that share a store, behind a balancer without affinity: Debian's Redis and HAProxy.
+package replicas

@@ -1,0 +1,73 @@
+package replicas
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"mcpgateway/internal/polltest"
+	"mcpgateway/test/internal/rig"
+)
+
+var duration = flag.Duration("for", 9*time.Second, "for how long replicas are killed")
+
+const (
+	replicas  = 3
+	killEvery = 3 * time.Second
+)
+
+// startAll runs the replicas with a store at an address, and two upstreams.
+func startAll(t *testing.T, redis string) (*rig.Replicas, map[string]*server) {
+	t.Helper()
+	servers := map[string]*server{"legacy": startServer(t, "legacy", false), "modern": startServer(t, "modern", true)}
+	return rig.StartReplicas(t, replicas, rig.Config{
+		"store":     rig.Config{"kind": "redis", "url": "redis://" + redis},
+		"upstreams": rig.Upstreams{"legacy": {"url": servers["legacy"].url}, "modern": {"url": servers["modern"].url}},
+	}), servers
+}
+
+// A killed replica loses its streams and the calls in flight on it, and nothing else.
+func TestKilledReplicas(t *testing.T) {
+	redis, _ := rig.StartRedis(t)
+	r, servers := startAll(t, redis)
+	ctx, cancel := context.WithTimeout(t.Context(), *duration+2*within)
+	defer cancel()
+	l := &load{t: t, url: r.URL, servers: servers, over: make(chan struct{})}
+	listeners := l.start(ctx)
+
+	tick := time.NewTicker(killEvery)
+	defer tick.Stop()
+	kills := 0
+	for end := time.Now().Add(*duration); time.Now().Before(end) && l.bad.Load() == 0; kills++ {
+		<-tick.C
+		victim := rand.IntN(replicas)
+		r.Gateways[victim].Process.Kill()
+		r.StartAgain(t, victim)
+	}
+	close(l.over)
+	defer l.group.Wait()
+	defer cancel() // ends the listeners
+
+	heard := make([]int64, len(listeners))
+	for i, h := range listeners {
+		heard[i] = h.updates.Load()
+	}
+	polltest.UntilNil(t, "updates on all sessions", func() error {
+		if err := servers["legacy"].touch(ctx); err != nil { // until it is heard: a stream may break at this moment
+			return err
+		}
+		for i, h := range listeners {
+			if h.updates.Load() == heard[i] {
+				return fmt.Errorf("the session %.8s… was not told", h.session)
+			}
+		}
+		return nil
+	})
+	t.Logf("%d kills, %d calls answered, %d failed, %d resumptions", kills, l.answered.Load(), l.failed.Load(), l.resumed.Load())
+	if l.failed.Load() == 0 || l.answered.Load() < 10*l.failed.Load() {
+		t.Error("too few calls were answered, or none failed, so the test proves nothing")
+	}
+}

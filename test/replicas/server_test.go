@@ -1,0 +1,94 @@
+package replicas
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// server is an upstream that counts what was done.
+type server struct {
+	url string
+	mcp *mcp.Server
+
+	mu   sync.Mutex
+	done map[string]int // calls of record, by token
+}
+
+// times returns how often a token was recorded.
+func (s *server) times(token string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.done[token]
+}
+
+// touched is the resource that changes when touch is called.
+const touched = "test://touched"
+
+func (s *server) touch(ctx context.Context) error {
+	return s.mcp.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: touched})
+}
+
+// progressPause is the time between two steps of the tool count.
+const progressPause = 10 * time.Millisecond
+
+// startServer runs a server over HTTP until the test ends, without sessions in the modern era and with sessions in the legacy era. Its tool record is
+// not safe to repeat; count reports progress up to n before its result.
+func startServer(t *testing.T, name string, modern bool) *server {
+	t.Helper()
+	s := &server{done: make(map[string]int)}
+	s.mcp = mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{
+		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
+		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+	})
+	schema := json.RawMessage(`{"type":"object"}`)
+	s.mcp.AddTool(&mcp.Tool{Name: "record", InputSchema: schema}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var in struct{ Token string }
+		if err := json.Unmarshal(r.Params.Arguments, &in); err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.done[in.Token]++
+		return text(in.Token), nil
+	})
+	s.mcp.AddTool(&mcp.Tool{Name: "count", InputSchema: schema}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var in struct{ N int }
+		if err := json.Unmarshal(r.Params.Arguments, &in); err != nil {
+			return nil, err
+		}
+		tick := time.NewTicker(progressPause)
+		defer tick.Stop()
+		for i := range in.N {
+			err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(i + 1)})
+			if err != nil {
+				return nil, err
+			}
+			<-tick.C
+		}
+		return text("counted"), nil
+	})
+	s.mcp.AddResource(&mcp.Resource{Name: "touched", URI: touched}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: touched, Text: "now"}}}, nil
+	})
+	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{Stateless: modern}))
+	s.url = web.URL
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+		for session := range s.mcp.Sessions() {
+			session.Close()
+		}
+	})
+	return s
+}
+
+func text(s string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
+}
