@@ -47,10 +47,6 @@ func TestKilledReplicas(t *testing.T) {
 		r.Gateways[victim].Process.Kill()
 		r.StartAgain(t, victim)
 	}
-	close(l.over)
-	defer l.group.Wait()
-	defer cancel() // ends the listeners
-
 	heard := make([]int64, len(listeners))
 	for i, h := range listeners {
 		heard[i] = h.updates.Load()
@@ -66,8 +62,36 @@ func TestKilledReplicas(t *testing.T) {
 		}
 		return nil
 	})
+	l.end(cancel)
 	t.Logf("%d kills, %d calls answered, %d failed, %d resumptions", kills, l.answered.Load(), l.failed.Load(), l.resumed.Load())
 	if l.failed.Load() == 0 || l.answered.Load() < 10*l.failed.Load() {
 		t.Error("too few calls were answered, or none failed, so the test proves nothing")
 	}
+}
+
+// Replicas that end by SIGTERM one after another fail no call.
+func TestRollingRestart(t *testing.T) {
+	redis, _ := rig.StartRedis(t)
+	r, servers := startAll(t, redis)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*within)
+	defer cancel()
+	l := &load{t: t, url: r.URL, servers: servers, over: make(chan struct{}), strict: true}
+	l.start(ctx)
+	for range 2 {
+		for i := range replicas {
+			before := l.answered.Load()
+			if err := r.Gateways[i].Process.Stop(within); err != nil {
+				t.Errorf("replica %d did not end cleanly: %v", i+1, err)
+			}
+			r.StartAgain(t, i)
+			polltest.UntilNil(t, "calls are answered", func() error {
+				if n := l.answered.Load() - before; n < 50 {
+					return fmt.Errorf("%d calls were answered", n)
+				}
+				return nil
+			})
+		}
+	}
+	l.end(cancel)
+	t.Logf("%d restarts, %d calls answered, %d failed, %d sent again, %d resumptions", 2*replicas, l.answered.Load(), l.failed.Load(), l.again.Load(), l.resumed.Load())
 }

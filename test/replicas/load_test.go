@@ -31,9 +31,10 @@ type load struct {
 	servers map[string]*server // by the names of their upstreams
 	over    chan struct{}      // closed when no more calls begin
 	strict  bool               // no call may fail
-	group   sync.WaitGroup
+	calls   sync.WaitGroup     // of clients that call, until over
+	ears    sync.WaitGroup     // of listeners, until their context ends
 
-	answered, failed, resumed, bad atomic.Int64
+	answered, failed, resumed, again, bad atomic.Int64
 }
 
 func (l *load) wrong(format string, a ...any) {
@@ -54,7 +55,7 @@ func (l *load) start(ctx context.Context) []*listener {
 			subscribe(ctx, l.t, c)
 			listeners = append(listeners, l.listen(ctx, c))
 		}
-		l.group.Go(func() { l.work(ctx, c, i) })
+		l.calls.Go(func() { l.work(ctx, c, i) })
 	}
 	return listeners
 }
@@ -65,6 +66,14 @@ func subscribe(ctx context.Context, t *testing.T, c *raw.Client) {
 	if _, err := c.Call(ctx, "resources/subscribe", fmt.Sprintf(`{"uri":%q}`, "legacy+"+touched)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// end waits until no call runs, and then ends the listeners.
+func (l *load) end(cancel context.CancelFunc) {
+	close(l.over)
+	l.calls.Wait()
+	cancel()
+	l.ears.Wait()
 }
 
 // work calls tools until the test ends.
@@ -119,13 +128,21 @@ func (l *load) count(ctx context.Context, c *raw.Client, upstream string) {
 	}
 }
 
-// send calls a tool with a progress token.
+// send calls a tool with a progress token. It sends the call again, as every client may, while no replica has taken it: HTTP
+// 503.
 func (l *load) send(ctx context.Context, c *raw.Client, tool, arguments string) (raw.Answer, error) {
 	meta := `"progressToken":"p"`
 	if c.Revision() == raw.Modern {
 		meta += "," + c.Meta()
 	}
-	return c.Send(ctx, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s,"_meta":{%s}}`, tool, arguments, meta))
+	for {
+		answer, err := c.Send(ctx, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s,"_meta":{%s}}`, tool, arguments, meta))
+		if answer.Status != http.StatusServiceUnavailable || ctx.Err() != nil {
+			return answer, err
+		}
+		l.again.Add(1)
+		time.Sleep(breath) // Retry-After counts in seconds, and another replica may take the call at once
+	}
 }
 
 // judge reports whether a call was answered by its result. Any other end must say that the call failed, and a session must never be unknown.
@@ -157,7 +174,7 @@ type listener struct {
 
 func (l *load) listen(ctx context.Context, c *raw.Client) *listener {
 	h := &listener{session: c.Session()}
-	l.group.Go(func() {
+	l.ears.Go(func() {
 		for ctx.Err() == nil {
 			stream, err := c.Subscribe(ctx)
 			if err != nil {

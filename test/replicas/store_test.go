@@ -40,7 +40,7 @@ func TestStoreOutages(t *testing.T) {
 		t.Log(tt.name)
 		l := &load{t: t, url: r.URL, servers: servers, over: make(chan struct{}), strict: true}
 		clients, end := context.WithCancel(ctx)
-		listeners := l.start(clients)
+		l.start(clients)
 		before := l.answered.Load()
 		tt.begin(t)
 		begun := time.Now()
@@ -58,13 +58,10 @@ func TestStoreOutages(t *testing.T) {
 			t.Error("no calls were answered during the outage")
 		}
 		sharesSubscriptions(clients, t, l, r, servers["legacy"])
-		close(l.over)
-		end()
-		l.group.Wait()
+		l.end(end)
 		if n := l.failed.Load(); n > 0 {
 			t.Errorf("%d of %d calls failed", n, n+l.answered.Load())
 		}
-		_ = listeners
 	}
 }
 
