@@ -128,6 +128,13 @@ extraVolumes: [{name: own, emptyDir: {}}]
 extraVolumeMounts: [{name: own, mountPath: /own}]
 `
 
+// trialStore completes minimal with the store of a trial.
+const trialStore = `
+  bridge: {keys: ["` + sixtyFour + `"]}
+redis: {enabled: true}
+ingress: {enabled: true, host: mcp.example.com}
+`
+
 const sixtyFour = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 // TestChart renders the chart with every values file, with the minimal values and
@@ -141,7 +148,7 @@ func TestChart(t *testing.T) {
 	if len(files) < 3 {
 		t.Fatalf("values files %v: want one for a laptop, for a sidecar and for OAuth", files)
 	}
-	cases := map[string]string{"minimal": minimal, "everything": everything}
+	cases := map[string]string{"minimal": minimal, "everything": everything, "store": minimal + trialStore}
 	for _, file := range files {
 		cases[filepath.Base(file)] = string(readFile(t, file))
 	}
@@ -152,6 +159,7 @@ func TestChart(t *testing.T) {
 			r.checkLabels()
 			r.checkPod()
 			r.checkServices()
+			r.checkStore()
 			r.checkRoutes()
 			r.checkNetworkPolicy()
 			r.checkScale()
@@ -182,6 +190,7 @@ func TestChartRefuses(t *testing.T) {
 		"invalid Service name":    {minimal + "fullnameOverride: My_Gateway", "fullnameOverride"},
 		"minimum over maximum":    {minimal + "autoscaling: {enabled: true, minReplicas: 7}", "autoscaling.minReplicas is larger"},
 		"utilization, no request": {minimal + "autoscaling: {enabled: true}\nresources: {requests: {cpu: null}}", "resources.requests.cpu, which is not set"},
+		"store, no keys":          {minimal + "redis: {enabled: true}", "config.bridge.keys is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := render(t, "gateway", c.values); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -226,7 +235,8 @@ func TestChartNotes(t *testing.T) {
 		"outside": {minimal + "ingress: {enabled: true, host: mcp.example.com}", []string{"lets in only the pods of this namespace"}, nil},
 		"laptop":  {string(read(t, chartDir, "values-laptop.yaml")), []string{"port-forward service/gateway-mcp-gateway 8080:80"}, []string{"config.bridge.keys"}},
 		"oauth":   {string(read(t, chartDir, "values-oauth.yaml")), []string{"https://mcp.example.com/mcp"}, []string{"need not authenticate", "config.bridge.keys", "lets in only the pods"}},
-		"alone":   {minimal + "networkPolicy: {enabled: false}\nservice: {sessionAffinity: \"\"}", []string{"and the network policy is off", "Set service.sessionAffinity to ClientIP"}, nil},
+		"store":   {minimal + trialStore, []string{"gateway-mcp-gateway-redis is for a trial"}, []string{"config.bridge.keys", "sessionAffinity"}},
+		"alone":   {minimal + "networkPolicy: {enabled: false}\nservice: {sessionAffinity: \"\"}", []string{"and the network policy is off", "set service.sessionAffinity to ClientIP"}, nil},
 	} {
 		_, notes, err := render(t, "gateway", c.values)
 		if err != nil {
@@ -308,6 +318,8 @@ config:
   mcpServers:
     search: {url: "http://search:8001/mcp"}
     many: {urls: ["http://a:8002/mcp", "http://b:8003/mcp"]}
+  bridge: {keys: ["`+sixtyFour+`"]}
+  store: {kind: redis, url: "rediss://:secret@redis.example.com:6390/0"}
 `)
 	var ports []int
 	for _, rule := range find[*networking.NetworkPolicy](r)[0].Spec.Egress {
@@ -316,7 +328,7 @@ config:
 		}
 	}
 	slices.Sort(ports)
-	if got, want := slices.Compact(ports), []int{53, 443, 8001, 8002, 8003, 8444, 8445}; !slices.Equal(got, want) {
+	if got, want := slices.Compact(ports), []int{53, 443, 6390, 8001, 8002, 8003, 8444, 8445}; !slices.Equal(got, want) {
 		t.Errorf("egress to %v, want %v", got, want)
 	}
 }

@@ -33,12 +33,18 @@ type release struct {
 	deployment *apps.Deployment
 	services   map[string]*core.Service // by name
 	config     *core.ConfigMap          // contains gateway.yaml
+	store      []object                 // the Redis of a trial
 }
 
 func newRelease(t *testing.T, objects []object, notes string) *release {
 	t.Helper()
-	r := &release{t: t, objects: objects, notes: notes, services: map[string]*core.Service{}}
+	r := &release{t: t, notes: notes, services: map[string]*core.Service{}}
 	for _, o := range objects {
+		if o.meta().GetLabels()["app.kubernetes.io/component"] == "store" {
+			r.store = append(r.store, o)
+			continue
+		}
+		r.objects = append(r.objects, o)
 		switch o := o.Object.(type) {
 		case *apps.Deployment:
 			r.deployment = o
@@ -94,7 +100,7 @@ func (r *release) port(name string) int {
 
 func (r *release) checkNames() {
 	seen := map[string]bool{}
-	for _, o := range r.objects {
+	for _, o := range slices.Concat(r.objects, r.store) {
 		name := o.meta().GetName()
 		id := o.kind() + "/" + name
 		if seen[id] {
@@ -270,6 +276,35 @@ func (r *release) checkServices() {
 	}
 }
 
+// checkStore checks that the Redis of a trial has a Service, and that only the gateway reaches it.
+func (r *release) checkStore() {
+	if len(r.store) == 0 {
+		return
+	}
+	store := &release{objects: r.store}
+	deployments, services, policies := find[*apps.Deployment](store), find[*core.Service](store), find[*networking.NetworkPolicy](store)
+	if len(deployments) != 1 || len(services) != 1 || len(policies) != 1 {
+		r.t.Fatalf("the store has %d Deployments, %d Services, %d NetworkPolicies, want one of each", len(deployments), len(services), len(policies))
+	}
+	pod := deployments[0].Spec.Template
+	for what, selector := range map[string]map[string]string{
+		"the Deployment": deployments[0].Spec.Selector.MatchLabels, "the Service": services[0].Spec.Selector, "the NetworkPolicy": policies[0].Spec.PodSelector.MatchLabels,
+	} {
+		if !includes(pod.Labels, selector) || includes(r.deployment.Spec.Template.Labels, selector) {
+			r.t.Errorf("%s of the store selects %v, the store has %v", what, selector, pod.Labels)
+		}
+	}
+	if from := policies[0].Spec.Ingress; len(from) != 1 || len(from[0].From) != 1 || !includes(r.deployment.Spec.Template.Labels, from[0].From[0].PodSelector.MatchLabels) {
+		r.t.Errorf("the store admits %+v, want the gateway alone", from)
+	}
+	if url := "redis://" + services[0].Name + ":6379"; !strings.Contains(r.config.Data["gateway.yaml"], url) {
+		r.t.Errorf("gateway.yaml does not name %s", url)
+	}
+	if c := pod.Spec.Containers[0]; c.SecurityContext == nil || !*c.SecurityContext.ReadOnlyRootFilesystem || !*pod.Spec.SecurityContext.RunAsNonRoot {
+		r.t.Errorf("the store's container is not restricted: %+v", c.SecurityContext)
+	}
+}
+
 // checkRoutes checks that routes lead to the port of the Service, and that they
 // neither cut nor buffer event streams.
 func (r *release) checkRoutes() {
@@ -285,8 +320,9 @@ func (r *release) checkRoutes() {
 		if a := i.Annotations; a["nginx.ingress.kubernetes.io/proxy-buffering"] != "off" || a["nginx.ingress.kubernetes.io/proxy-read-timeout"] == "" {
 			r.t.Errorf("the Ingress buffers or cuts event streams: %v", a)
 		}
-		if a := i.Annotations; a["nginx.ingress.kubernetes.io/upstream-hash-by"] == "" && a["nginx.ingress.kubernetes.io/affinity"] == "" {
-			r.t.Errorf("the Ingress sends one client to several replicas: %v", a)
+		shared := strings.Contains(r.config.Data["gateway.yaml"], "kind: redis")
+		if a := i.Annotations; shared != (a["nginx.ingress.kubernetes.io/upstream-hash-by"] == "" && a["nginx.ingress.kubernetes.io/affinity"] == "") {
+			r.t.Errorf("the Ingress sends one client to several replicas without a store, or to one with a store: %v", a)
 		}
 	}
 	for _, route := range find[*gatewayapi.HTTPRoute](r) {
@@ -327,11 +363,11 @@ func (r *release) checkNetworkPolicy() {
 		}
 	}
 	want := map[int]bool{53: true}
-	for _, m := range regexp.MustCompile(`(?m)(?:[uU]rl|issuer): (https?)://(\[[^]]*\]|[^/:\s]+)(?::(\d+))?`).FindAllStringSubmatch(r.config.Data["gateway.yaml"], -1) {
+	for _, m := range regexp.MustCompile(`(?m)(?:[uU]rl|issuer): (https?|redis)://(\[[^]]*\]|[^/:\s]+)(?::(\d+))?`).FindAllStringSubmatch(r.config.Data["gateway.yaml"], -1) {
 		if m[2] == "127.0.0.1" {
 			continue
 		}
-		port := map[string]int{"http": 80, "https": 443}[m[1]]
+		port := map[string]int{"http": 80, "https": 443, "redis": 6379}[m[1]]
 		if m[3] != "" {
 			port, _ = strconv.Atoi(m[3]) // digits
 		}
@@ -342,6 +378,9 @@ func (r *release) checkNetworkPolicy() {
 	}
 	if r.deployment.Name == "gw" {
 		want[9000] = true // from the values
+	}
+	if strings.Contains(r.config.Data["gateway.yaml"], "${STORE_URL}") {
+		want[6380] = true // likewise
 	}
 	slices.Sort(got)
 	if !slices.Equal(slices.Compact(got), slices.Sorted(maps.Keys(want))) {

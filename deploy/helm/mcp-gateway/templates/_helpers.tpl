@@ -45,6 +45,7 @@ allowed_hosts has the names of the Service and the routes. */}}
 {{- define "mcp-gateway.config" -}}
 {{- $base := dict "listen" "0.0.0.0:8080" "admin" (dict "listen" "0.0.0.0:9090") "drain_timeout" "20s" }}
 {{- if .Values.persistence.enabled }}{{ $_ := set $base "state_dir" "/var/lib/mcpgateway-state" }}{{ end }}
+{{- if .Values.redis.enabled }}{{ $_ := set $base "store" (dict "kind" "redis" "url" (printf "redis://%s-redis:6379" (include "mcp-gateway.fullname" .))) }}{{ end }}
 {{- $config := mustMergeOverwrite $base (deepCopy .Values.config) }}
 {{- if and (dig "auth" "insecure" false $config) (not (get $config "allowed_hosts")) }}
 {{- $name := include "mcp-gateway.fullname" . }}
@@ -67,6 +68,12 @@ allowed_hosts has the names of the Service and the routes. */}}
 {{- define "mcp-gateway.tls" -}}
 {{- $config := include "mcp-gateway.config" . | fromYaml }}
 {{- if dig "tls" "cert" "" $config }}true{{ end }}
+{{- end }}
+
+{{/* Whether replicas share a store. */}}
+{{- define "mcp-gateway.store" -}}
+{{- $config := include "mcp-gateway.config" . | fromYaml }}
+{{- if eq (dig "store" "kind" "memory" $config) "redis" }}true{{ end }}
 {{- end }}
 
 {{/* The port at the end of an address. */}}
@@ -131,6 +138,9 @@ allowed_hosts has the names of the Service and the routes. */}}
 {{- range $jwt := dig "auth" "jwt" list $config }}
 {{- $urls = concat $urls (list (get $jwt "issuer") (get $jwt "jwks") (get $jwt "discovery")) }}
 {{- end }}
+{{- range $node := splitList "," (regexFind "^rediss?://[^/?#]+" (dig "store" "url" "" $config)) }}
+{{- if $node }}{{ $_ := set $ports (regexFind ":[0-9]+$" $node | trimPrefix ":" | default "6379") true }}{{ end }}
+{{- end }}
 {{- range $url := $urls }}
 {{- $host := regexFind "^https?://[^/?#]+" $url }}
 {{- if and $host (not (regexMatch "^https?://(localhost|127\\.[0-9.]+|\\[::1\\])(:[0-9]+)?$" $host)) }}
@@ -158,6 +168,9 @@ allowed_hosts has the names of the Service and the routes. */}}
 {{- if and (or (eq (toString $mode) "none") (not $mode)) (not (dig "auth" "insecure" false $config)) (not (regexMatch "^(127\\.|localhost:|\\[::1\\])" $config.listen)) }}
 {{- fail "config.auth: everyone who can reach the pod could call. Set config.auth.mode (jwt, api-key, mtls), or config.auth.insecure: true if networkPolicy.clients lets in only pods that may call" }}
 {{- end }}
+{{- end }}
+{{- if and (not .Values.existingConfigMap) (include "mcp-gateway.store" .) (not (dig "bridge" "keys" "" $config)) }}
+{{- fail "config.bridge.keys is empty: replicas with a store seal what they share. Put a key (openssl rand -base64 32) into a Secret, and name it as in values-oauth.yaml" }}
 {{- end }}
 {{- if eq (include "mcp-gateway.mcpPort" .) (include "mcp-gateway.adminPort" .) }}
 {{- fail "config.listen and config.admin.listen have the same port: give each its own" }}
