@@ -44,11 +44,13 @@ lint:
 
 bench: ## all workloads of docs/performance.md, beside httputil.ReverseProxy, nginx and an SDK proxy; the figures go to bin/bench.json
 	bench/nginx.sh
+	test/replicas/install.sh
 	mkdir -p bin
 	$(GO) run ./bench -duration 2s -warmup 500ms -json bin/bench.json
 
 bench-quick: ## the most important workloads in short
 	bench/nginx.sh
+	test/replicas/install.sh
 	$(GO) run ./bench -turns 3 -workload json-1k,json-1m,eras,list
 
 benchmarks: ## every Go benchmark once, so that none rots

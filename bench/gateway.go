@@ -48,6 +48,8 @@ type gatewayConfig struct {
 	Policy    map[string]any `json:"policy,omitempty"`
 	Limits    map[string]any `json:"limits,omitempty"`
 	Telemetry map[string]any `json:"telemetry,omitempty"`
+	Bridge    map[string]any `json:"bridge,omitempty"`
+	Store     map[string]any `json:"store,omitempty"`
 }
 
 // newGatewayConfig returns a configuration without upstreams.

@@ -12,7 +12,7 @@ const (
 )
 
 // workloads returns all workloads in their order in a run. Requirement numbers
-// count the lines of "What it must show" in issue 12. scale divides the numbers of streams,
+// are those of docs/performance.md. scale divides the numbers of streams,
 // sessions, tools and so on.
 func workloads(scale int) []workload {
 	all := []workload{mainWorkload()}
@@ -26,7 +26,7 @@ func workloads(scale int) []workload {
 		eraWorkload(), clientsWorkload(1), clientsWorkload(256), stdioWorkload(),
 		tlsWorkload(true), tlsWorkload(false), http2Workload(),
 		listWorkload(10_000/scale, false), listWorkload(10_000/scale, true),
-		idleWorkload(10_000/scale), updateWorkload(5000/scale), sessionWorkload(), startWorkload(max(2, 20/scale)),
+		idleWorkload(10_000/scale), updateWorkload(5000/scale), sessionWorkload(), storeWorkload(), startWorkload(max(2, 20/scale)),
 		growthWorkload(scale), memoryWorkload(max(2, 32/scale)),
 		workload{Name: profileWorkload},
 	)
