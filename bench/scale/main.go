@@ -17,17 +17,16 @@ func main() {
 		value   float64
 		meaning string
 	}{
-		{&a.CallsPerMinute, "calls", 1, "calls of a session in a minute"},
 		{&a.Streams, "streams", 0.5, "share of the sessions with an open event stream"},
 		{&a.Subscribed, "subscribed", 0.1, fmt.Sprintf("share of the sessions with %d subscriptions", subscriptions)},
 		{&a.Events, "events", 0.5, "recorded events for each call"},
 		{&a.Asks, "asks", 0.01, "share of the calls that ask their user something"},
 		{&a.Limited, "limited", 0.2, "share of the calls that a limit counts"},
 		{&a.Idle, "idle", 1800, "limits.session_idle in seconds"},
+		{&a.EventLife, "event-life", 300, "for how long the events of a call that has ended are kept, in seconds"},
 		{&a.MaxSessions, "max-sessions", 100_000, "limits.max_sessions"},
-		{&a.CallCPU, "call-cpu", 55, "processor time of a call in a replica, in microseconds: json-1k in docs/performance.md"},
+		{&a.CallCPU, "call-cpu", 70, "processor time of a call in a replica, in microseconds: json-1k, full, in docs/performance.md"},
 		{&a.StreamBytes, "stream-bytes", 32 << 10, "memory of an idle stream in a replica: idle in docs/performance.md"},
-		{&a.Cores, "cores", 2, "processors of a replica"},
 	} {
 		flag.Float64Var(f.into, f.name, f.value, f.meaning)
 	}
@@ -36,13 +35,13 @@ func main() {
 	c := newBench(context.Background(), *addr, *n).measure()
 	printCosts(c)
 	fmt.Println()
-	fmt.Println("| replicas | sessions | calls/s | adopted | known to a replica | processors of a replica | MiB of a replica | operations/s of the store | processors of the store | notes | MiB of the store | used up first |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|")
-	for _, scale := range [][2]float64{{3, 30_000}, {10, 100_000}, {30, 300_000}, {100, 1_000_000}} {
-		a.Replicas, a.Sessions = scale[0], scale[1]
+	fmt.Println("| replicas | sessions | calls/min of each | calls/s | known to a replica | calls that adopt | processors of a replica | MiB of a replica | operations/s of the store | processors of the store | MiB of the store |")
+	fmt.Println("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+	for _, s := range [][3]float64{{3, 10_000, 1}, {10, 100_000, 1}, {100, 1_000_000, 1}, {100, 1_000_000, 10}} {
+		a.Replicas, a.Sessions, a.CallsPerMinute = s[0], s[1], s[2]
 		d := compute(a, c)
-		fmt.Printf("| %.0f | %.0f | %.0f | %.0f %% | %.0f | %.2f | %.0f | %.0f | %.2f | %.2f | %.0f | %s (%.0f %%) |\n", a.Replicas, a.Sessions, d.Calls, 100*d.Adopted, d.KnownSessions,
-			d.ReplicaCores, d.ReplicaMiB, d.StoreOps, d.StoreCores, d.NotesCores, d.StoreMiB, d.FirstFull, 100*d.FirstFullShare)
+		fmt.Printf("| %.0f | %.0f | %.0f | %.0f | %.0f | %.0f %% | %.2f | %.0f | %.0f | %.2f | %.0f |\n", a.Replicas, a.Sessions, a.CallsPerMinute, d.Calls,
+			d.KnownSessions, 100*d.Adopted, d.ReplicaCores, d.ReplicaMiB, d.StoreOps, d.StoreCores, d.StoreMiB)
 	}
 }
 

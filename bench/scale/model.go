@@ -12,27 +12,25 @@ type assumptions struct {
 	Asks               float64 // share of the calls that ask their user something
 	Limited            float64 // share of the calls that a limit counts
 	Idle               float64 // limits.session_idle in seconds
+	EventLife          float64 // for how long the events of a call that has ended are kept, in seconds
 	MaxSessions        float64 // limits.max_sessions of a replica
 
 	CallCPU     float64 // processor time of a call in a replica, in microseconds
 	StreamBytes float64 // memory of an idle stream in a replica
-	Cores       float64 // of a replica
 }
 
 // demand is what everything needs at a time.
 type demand struct {
-	Calls          float64 // a second, of all
-	KnownSessions  float64 // in the memory of one replica
-	Adopted        float64 // share of the calls whose replica does not know the session
-	ReplicaCores   float64
-	ReplicaMiB     float64 // without the process itself
-	StoreOps       float64 // a second
-	StoreCores     float64
-	StoreMiB       float64
-	NotesCores     float64 // part of StoreCores
-	BeatCores      float64 // part of StoreCores
-	FirstFull      string  // what is used up first
-	FirstFullShare float64
+	Calls         float64 // a second, of all
+	KnownSessions float64 // in the memory of one replica
+	Adopted       float64 // share of the calls whose replica does not know the session
+	ReplicaCores  float64
+	ReplicaMiB    float64 // without the process itself
+	StoreOps      float64 // a second
+	StoreCores    float64
+	StoreMiB      float64
+	NotesCores    float64 // part of StoreCores
+	BeatCores     float64 // part of StoreCores
 }
 
 // compute returns the demand for requests that a balancer sends to replicas at random.
@@ -56,24 +54,11 @@ func compute(a assumptions, c costs) demand {
 	d.StoreCores = d.NotesCores + d.BeatCores +
 		(d.Calls*(d.Adopted*adopt+a.Events*c.Event.Store+a.Asks*elsewhere*c.Ask.Store+a.Limited*c.Limit.Store)+subscribes*c.Subscribe.Store)/1e6
 	d.StoreOps = d.Calls*(d.Adopted+a.Events+a.Asks*elsewhere*4+a.Limited*2) + subscribes + notes*a.Replicas
-	d.StoreMiB = (a.Sessions*a.Subscribed*c.SubscribedBytes + d.Calls*a.Events*c.EventBytes*a.Idle) / (1 << 20)
+	d.StoreMiB = (a.Sessions*a.Subscribed*c.SubscribedBytes + d.Calls*a.Events*c.EventBytes*a.EventLife) / (1 << 20)
 
 	adoptOwn := (1-a.Subscribed)*c.Adopt.Replica + a.Subscribed*c.AdoptSubscribed.Replica
 	d.ReplicaCores = (d.Calls/a.Replicas*(a.CallCPU+d.Adopted*adoptOwn+a.Events*c.Event.Replica+a.Asks*elsewhere*c.Ask.Replica+a.Limited*c.Limit.Replica) +
 		notes*c.Note.Replica) / 1e6
 	d.ReplicaMiB = (d.KnownSessions*c.SessionBytes + a.Sessions*a.Streams/a.Replicas*a.StreamBytes) / (1 << 20)
-
-	for _, x := range []struct {
-		name  string
-		share float64
-	}{
-		{"processors of the replicas", d.ReplicaCores / a.Cores},
-		{"the one processor of Redis", d.StoreCores},
-		{"the table of sessions of a replica, which costs adoptions alone", d.KnownSessions / a.MaxSessions * 0.5},
-	} {
-		if x.share > d.FirstFullShare {
-			d.FirstFull, d.FirstFullShare = x.name, x.share
-		}
-	}
 	return d
 }
