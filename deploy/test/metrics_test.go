@@ -229,7 +229,17 @@ upstreams:
   granted: {url: "http://127.0.0.1:1/mcp", auth: {kind: user}}
 `, cert, key, t.TempDir()), 9094)
 
+	serveConfig(t, fmt.Sprintf(`
+listen: 127.0.0.1:8085
+admin: {listen: 127.0.0.1:9095}
+state_dir: %q
+bridge: {keys: ["`+sixtyFour+`"]}
+store: {kind: redis, url: "redis://127.0.0.1:1"}
+upstreams: {absent: {url: "http://127.0.0.1:1/mcp"}}
+`, t.TempDir()), 9095)
+
 	seen := exposed{}
+	seen.scrape(t, "http://127.0.0.1:9095/metrics")
 	seen.scrape(t, "http://127.0.0.1:9094/metrics")
 	seen.scrape(t, "http://127.0.0.1:9093/metrics")
 	seen.scrape(t, "http://127.0.0.1:9091/metrics")

@@ -413,6 +413,7 @@ func (g *Gateway) runAll(ctx context.Context, serve func(life context.Context) e
 	group.Go(func() error { return g.reloadLoop(life) })
 	group.Go(func() error { return g.front.Run(life) })
 	group.Go(func() error { return g.runEmbeddings(life) })
+	group.Go(func() error { return g.runStore(life) })
 	if g.sharing != nil {
 		g.sharing.run(life, group)
 	}

@@ -41,7 +41,7 @@ func (g *Gateway) openStore() *shared {
 		keys = g.cfg.Bridge.SealKeys()
 	}
 	s.Store = store.Sealed(s.guard, keys, func(kind string, err error) {
-		metrics.Refused(kind)
+		metrics.Refused()
 		g.ratelog.Warn("something in the store was refused", zap.String("kind", kind), zap.String("reason", refusal(err)))
 	})
 	g.registry.MustRegister(metrics.Collectors()...)

@@ -12,7 +12,7 @@ type Metrics struct {
 
 // NewMetrics returns collectors, which the caller registers.
 func NewMetrics() *Metrics {
-	return &Metrics{
+	m := &Metrics{
 		replicas: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "mcp_gateway", Name: "replicas", Help: "Replicas that this one sees in the store, with itself.",
 		}),
@@ -25,6 +25,20 @@ func NewMetrics() *Metrics {
 		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "mcp_gateway", Name: "replica_lost_total", Help: "Messages between replicas that were lost or not usable.",
 		}, []string{"reason"}),
+	}
+	for _, side := range []string{sideCaller, sideHandler} {
+		m.conversations.WithLabelValues(side)
+	}
+	for _, reason := range []string{lostMalformed, lostGap, lostOverflow, lostNote, lostTTL} {
+		m.lost.WithLabelValues(reason)
+	}
+	return m
+}
+
+// begin makes the counters of a kind of requests, so that they begin with 0.
+func (m *Metrics) begin(kind string) {
+	for _, outcome := range []string{outcomeOK, outcomeFailed, outcomeGone, outcomeLost, outcomeRefused, outcomeCancelled, outcomeStoreAway} {
+		m.calls.WithLabelValues(kind, outcome)
 	}
 }
 

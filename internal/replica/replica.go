@@ -150,7 +150,10 @@ func (r *Replicas) Others() []string {
 }
 
 // Handle sets the handler of requests of a kind.
-func (r *Replicas) Handle(kind string, h Handler) { r.handlers[kind] = h }
+func (r *Replicas) Handle(kind string, h Handler) {
+	r.handlers[kind] = h
+	r.o.Metrics.begin(kind)
+}
 
 // OnNote sets the function that gets the notes of a kind. It is called by one goroutine at a time and
 // must not block. A note may come twice.

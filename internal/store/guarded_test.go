@@ -205,11 +205,11 @@ func TestMetrics(t *testing.T) {
 	cancel()
 	g2 := store.NewGuarded(f, m, func(bool, error) {})
 	_ = put(canceled, g2)
-	m.Refused("session")
+	m.Refused()
 	const want = `
 # HELP mcp_gateway_store_refused_total Things in the store that were refused because none of the keys has sealed them for their place.
 # TYPE mcp_gateway_store_refused_total counter
-mcp_gateway_store_refused_total{kind="session"} 1
+mcp_gateway_store_refused_total 1
 `
 	for _, c := range m.Collectors() {
 		if got := testutil.CollectAndCount(c, "mcp_gateway_store_refused_total"); got == 1 {

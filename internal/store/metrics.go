@@ -37,7 +37,7 @@ type counters struct {
 // Metrics say how a store works.
 type Metrics struct {
 	up         prometheus.Gauge
-	refused    *prometheus.CounterVec
+	refused    prometheus.Counter
 	outcomes   *prometheus.CounterVec
 	durations  *prometheus.HistogramVec
 	operations [numOperations]counters
@@ -49,9 +49,9 @@ func NewMetrics() *Metrics {
 		up: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "mcp_gateway_store_up", Help: "Whether the store that replicas share works: 1 or 0.",
 		}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mcp_gateway_store_refused_total", Help: "Things in the store that were refused because none of the keys has sealed them for their place.",
-		}, []string{"kind"}),
+		}),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_gateway_store_operations_total", Help: "Operations of the store, by outcome: ok, failed, skipped (the store is away and was not asked) or canceled.",
 		}, []string{"operation", "outcome"}),
@@ -71,7 +71,7 @@ func NewMetrics() *Metrics {
 }
 
 // Refused counts something that was refused, see [Sealed].
-func (m *Metrics) Refused(kind string) { m.refused.WithLabelValues(kind).Inc() }
+func (m *Metrics) Refused() { m.refused.Inc() }
 
 // Collectors returns the metrics to register.
 func (m *Metrics) Collectors() []prometheus.Collector {

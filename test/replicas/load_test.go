@@ -31,6 +31,7 @@ type load struct {
 	servers map[string]*server // by the names of their upstreams
 	over    chan struct{}      // closed when no more calls begin
 	strict  bool               // no call may fail
+	mark    string             // begins the tokens of this load
 	calls   sync.WaitGroup     // of clients that call, until over
 	ears    sync.WaitGroup     // of listeners, until their context ends
 
@@ -89,7 +90,7 @@ func (l *load) work(ctx context.Context, c *raw.Client, client int) {
 		if r.IntN(3) == 0 {
 			l.count(ctx, c, upstream)
 		} else {
-			l.record(ctx, c, upstream, fmt.Sprintf("%d-%d", client, n))
+			l.record(ctx, c, upstream, fmt.Sprintf("%s %d-%d", l.mark, client, n))
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestStoreOutages(t *testing.T) {
 		{"100 ms slower", false, func(*testing.T) { wire.delay.Store(int64(100 * time.Millisecond)) }, func(*testing.T) { wire.delay.Store(0) }},
 	} {
 		t.Log(tt.name)
-		l := &load{t: t, url: r.URL, servers: servers, over: make(chan struct{}), strict: true}
+		l := &load{t: t, url: r.URL, servers: servers, over: make(chan struct{}), strict: true, mark: tt.name}
 		clients, end := context.WithCancel(ctx)
 		l.start(clients)
 		before := l.answered.Load()
