@@ -11,6 +11,7 @@ import (
 	"mcpgateway/internal/frontend"
 	"mcpgateway/internal/replica"
 	"mcpgateway/internal/replica/lease"
+	"mcpgateway/internal/replica/sharedlimits"
 	"mcpgateway/internal/sessionstore"
 	"mcpgateway/internal/store"
 )
@@ -19,7 +20,7 @@ const (
 	// maxCopied bounds the events in the store that one replica keeps for others, in messages of
 	// the maximum size.
 	maxCopied = 16
-	// lastCopies bounds how long the last events may take into the store when the gateway stops.
+	// lastCopies bounds how long the last events and ends of calls may take into the store when the gateway stops.
 	lastCopies = time.Second
 	// sendAgain is the pause after which a message is sent again for which there was no room.
 	sendAgain = 20 * time.Millisecond
@@ -32,6 +33,7 @@ type sharing struct {
 	events   *sessionstore.Events
 	states   *sessionstore.States
 	tokens   sharedTokens
+	limits   sharedLimits
 	// leases say which replica holds the session of a client or principal with an upstream.
 	leases *lease.Leases
 }
@@ -46,6 +48,7 @@ func (g *Gateway) share(s store.Store) {
 		events: sessionstore.NewEvents(s, idle, maxCopied*int64(g.cfg.Limits.MaxMessage)),
 		states: sessionstore.NewStates(s, idle, replicas),
 		tokens: sharedTokens{s},
+		limits: sharedLimits{sharedlimits.New(s), replicas.Others},
 		leases: lease.New(s, "upstream-session", g.replica, g.leaseLost),
 	}
 }
@@ -80,6 +83,10 @@ func (s *sharing) run(ctx context.Context, group *errgroup.Group) {
 	})
 	group.Go(func() error {
 		s.events.Run(ctx, lastCopies)
+		return nil
+	})
+	group.Go(func() error {
+		s.limits.limits.Run(ctx, lastCopies)
 		return nil
 	})
 }

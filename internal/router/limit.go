@@ -13,9 +13,12 @@ import (
 )
 
 // limit takes the call out of the limits of the decision. The error says that one is reached.
-func (f *forwarding) limit(context.Context) (bool, error) {
-	var refusal *excess
-	f.reservation, refusal = f.router.limits.take(f.decision.Limits, f.call, f.target)
+func (f *forwarding) limit(ctx context.Context) (bool, error) {
+	held, refusal, err := f.router.takeLimits(ctx, f.decision.Limits, f.call, f.target)
+	if err != nil {
+		return false, err
+	}
+	f.reservation = held
 	if refusal != nil {
 		f.log.reason = "a limit of rule " + strconv.Quote(refusal.rule) + " is reached"
 	}
@@ -24,7 +27,7 @@ func (f *forwarding) limit(context.Context) (bool, error) {
 
 // checkLimits returns the error that a call would get from limit now. It takes nothing.
 func (r *Router) checkLimits(c *call.Call, t catalog.Target, d *policy.Decision) error {
-	return r.limited(t, r.limits.peek(d.Limits, c, t))
+	return r.limited(t, r.peekLimits(d.Limits, c, t))
 }
 
 // limited counts a call that goes over a limit and returns its error, nil for nil.

@@ -54,12 +54,17 @@ type excess struct {
 type reservation struct {
 	of      *limiter
 	buckets []*bucket
-	asking  int  // questions that are open
-	ended   bool // it has been given back
+	shared  LimitedCall // what it has taken out of the limits of all replicas, nil for nothing; then the rest is not used
+	asking  int         // questions that are open
+	ended   bool        // it has been given back
 }
 
 // release gives everything back when the call has ended. It may be called twice.
 func (h *reservation) release() {
+	if h != nil && h.shared != nil {
+		h.shared.Release()
+		return
+	}
 	h.change(func() { h.ended = true })
 }
 
@@ -67,9 +72,21 @@ func (h *reservation) release() {
 // waits for a person does not count as running. answered ends that. The call then goes on
 // even if the limit is reached, because its server has waited long enough; new calls wait
 // until there is room again.
-func (h *reservation) ask() { h.change(func() { h.asking++ }) }
+func (h *reservation) ask() {
+	if h != nil && h.shared != nil {
+		h.shared.Ask()
+		return
+	}
+	h.change(func() { h.asking++ })
+}
 
-func (h *reservation) answered() { h.change(func() { h.asking-- }) }
+func (h *reservation) answered() {
+	if h != nil && h.shared != nil {
+		h.shared.Answered()
+		return
+	}
+	h.change(func() { h.asking-- })
+}
 
 // change changes how the call is counted.
 func (h *reservation) change(f func()) {

@@ -157,6 +157,9 @@ type Options struct {
 	Sealer *bridge.Sealer
 	// Tokens prevent that a consent is used twice. The default remembers them in memory.
 	Tokens OneTimeTokens
+	// SharedLimits count the calls of all replicas together. It is optional. Without it, and while it
+	// fails, the router counts its own calls.
+	SharedLimits SharedLimits
 	// OwnTools answers calls of the gateway's own items. It is required if a table has any.
 	OwnTools OwnTools
 	// Results keeps long results. It is required if Routes have rules with a maximum.
@@ -203,6 +206,8 @@ type Router struct {
 	elicitations    bridge.Elicitations
 	tasks           taskRegistry
 	limits          limiter
+	sharedLimits    SharedLimits // nil for none
+	full            fullLimits
 	tokens          OneTimeTokens
 	ownTools        OwnTools
 	results         results.Store
@@ -233,6 +238,7 @@ func New(o Options, first *Routes) *Router {
 		started: o.Started, log: o.Logger, ratelog: ratelog.New(o.Logger), metrics: o.Metrics,
 		sealer:          o.Sealer,
 		limits:          limiter{now: time.Now},
+		sharedLimits:    o.SharedLimits,
 		tokens:          o.Tokens,
 		ownTools:        o.OwnTools,
 		results:         o.Results,
