@@ -14,8 +14,9 @@ const (
 	leaseTime = 30 * time.Second
 	// renewEvery leaves room for two renewals that fail.
 	renewEvery = leaseTime / 4
-	// maxChunk bounds the calls in one renewal.
-	maxChunk = 128
+	// maxChunk bounds the calls in one renewal, for which a store may need as many round trips in
+	// the time of one operation.
+	maxChunk = 32
 	// maxQueue bounds the changes that wait for the store. A lost release is made good by the end
 	// of the lease, and a lost renewal by the next one.
 	maxQueue = 4096

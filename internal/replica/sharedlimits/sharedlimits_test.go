@@ -147,3 +147,30 @@ func TestEndWritesReleases(t *testing.T) {
 		}
 	})
 }
+
+// Every running call is renewed, in chunks. Calls that have ended are forgotten.
+func TestManyCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := start(t, new(store.Memory))
+		const n = 3*maxChunk + 1
+		many := []store.Limit{{Key: one[0].Key, Concurrent: n}}
+		calls := make([]*Call, n)
+		for i := range calls {
+			if calls[i], _, _, _ = l.Take(t.Context(), many); calls[i] == nil {
+				t.Fatalf("call %d is refused", i)
+			}
+		}
+		time.Sleep(3 * leaseTime)
+		synctest.Wait()
+		if c, _, _, _ := l.Take(t.Context(), many); c != nil {
+			t.Error("a running call was not renewed")
+		}
+		for _, c := range calls {
+			c.Release()
+		}
+		synctest.Wait()
+		if take(t, l) == nil || len(l.running) != 1 {
+			t.Errorf("%d calls run, want 1", len(l.running))
+		}
+	})
+}
