@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/frontend/stream"
@@ -16,6 +17,7 @@ type subscription struct {
 	id        wire.ID // of the request; every message of the subscription carries it
 	principal *call.Principal
 	client    *call.Client
+	opened    time.Time
 	lists     stream.ListChanges
 	stream    *stream.Stream
 	// shared says that the stream carries other messages too, as on stdio, and does not
@@ -80,7 +82,7 @@ func parseSubscription(params wire.Raw, id wire.ID) (*subscription, *wire.Error)
 	if filter.Kind() != '{' {
 		return nil, errNoFilter
 	}
-	sub := &subscription{id: id}
+	sub := &subscription{id: id, opened: time.Now()}
 	for m := range filter.Members() {
 		if i := slices.IndexFunc(listChangeNames[:], m.Is); i >= 0 {
 			switch m.Value.Kind() {

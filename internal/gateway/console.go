@@ -39,7 +39,7 @@ func (g *Gateway) newConsole() *webui.Console {
 	}
 	return webui.New(webui.Options{
 		Inspector: g.inspector, Status: g.Status, History: inspect.NewHistory(g.registry), Token: g.cfg.Admin.Token.Reveal(),
-		Calls: &g.calls, Config: g.configuration,
+		Calls: &g.calls, Sessions: g.openSessions, Config: g.configuration,
 		Assume: func(p *call.Principal, profile string) (*call.Principal, []string, error) {
 			return AssumedPrincipal(g.generation.Load().cfg, p, profile)
 		},

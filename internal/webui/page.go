@@ -23,7 +23,7 @@ type page struct {
 }
 
 // pages are all pages that the router serves, in the order of the navigation.
-var pages = []*page{overviewPage, catalogPage, itemPage, callsPage, configurationPage}
+var pages = []*page{overviewPage, catalogPage, itemPage, callsPage, sessionsPage, configurationPage}
 
 func (p *page) href() string {
 	if p.path == "/" {

@@ -25,6 +25,8 @@ type Options struct {
 	History *inspect.History
 	// Calls has the last calls while somebody looks.
 	Calls *inspect.CallLog
+	// Sessions returns what clients have open.
+	Sessions func() *inspect.Sessions
 	// Config returns the configuration in force. It has no secrets.
 	Config func() *Configuration
 	// Token is the admin token. Without one, the console is for requests that a program on this

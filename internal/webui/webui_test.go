@@ -105,6 +105,9 @@ func newTestConsole(t *testing.T, o Options) (*Console, *fake) {
 	if o.Calls == nil {
 		o.Calls = &inspect.CallLog{}
 	}
+	if o.Sessions == nil {
+		o.Sessions = testSessions
+	}
 	if o.Config == nil {
 		o.Config = func() *Configuration {
 			return &Configuration{Settings: []Setting{{"listen", "127.0.0.1:1", true}, {"upstreams.files.args", hostile, false}}, Warnings: []string{"gateway.yaml:1:2: " + hostile}}

@@ -22,6 +22,7 @@ const pages = [
   '/ui/catalog/item?kind=tool&name=hostile__plain&as=ann',
   '/ui/catalog/item?kind=prompt&name=hostile__p',
   '/ui/calls',
+  '/ui/sessions',
   '/ui/configuration?all=1',
   '/ui/nothing',
 ];
@@ -45,6 +46,48 @@ async function connect() {
   const session = (await post({ id: 1, method: 'initialize', params: client })).headers.get('mcp-session-id');
   await post({ method: 'notifications/initialized' }, session);
   return (name, args) => post({ id: 2, method: 'tools/call', params: { name, arguments: args } }, session);
+}
+
+// modern sends a request of a modern client that can be asked, and returns its answer.
+const modern = (method, params, headers) =>
+  fetch(mcp, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2026-07-28', 'mcp-method': method, ...headers },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method,
+      params: {
+        ...params,
+        _meta: {
+          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+          'io.modelcontextprotocol/clientInfo': { name: '<script>document.title="owned"</script>', version: '2' },
+          'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } },
+        },
+      },
+    }),
+  });
+
+// openAll opens what the page of sessions shows, and returns a function that ends the stream.
+async function openAll() {
+  const round = await (await modern('tools/call', { name: 'hostile__asks', arguments: {} }, { 'mcp-name': 'hostile__asks' })).text();
+  check(round.includes('input_required'), 'sessions', 'the call is not parked:', round);
+  const stream = await modern('subscriptions/listen', { notifications: { toolsListChanged: true } });
+  check(stream.ok, 'sessions', 'the stream is refused:', stream.status);
+  return () => stream.body.cancel();
+}
+
+async function sessions(browser) {
+  const page = await watched(browser, looks.light);
+  await page.goto(admin + '/ui/sessions');
+  for (const [region, text] of [['parked', 'hostile__asks'], ['parked', 'elicitation/create'], ['sessions', '2025-06-18'], ['listens', 'toolsListChanged']]) {
+    check((await page.textContent('#' + region)).includes(text), 'sessions', region, 'lacks', text);
+  }
+  await page.waitForSelector('#live[data-state=live]');
+  const before = await page.locator('#sessions tbody tr').count();
+  await connect();
+  await page.waitForFunction((n) => document.querySelectorAll('#sessions tbody tr').length > n, before);
+  await page.close();
 }
 
 // watched opens a page whose errors are failures.
@@ -205,9 +248,11 @@ const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", arg
 try {
   const call = await connect();
   await call('hostile__plain', { path: 'x' });
-  for (const [name, part] of Object.entries({ isLive: () => isLive(browser, call), looksRight: () => looksRight(browser), keyboard: () => keyboard(browser), themes: () => themes(browser), withoutScript: () => withoutScript(browser), login: () => login(browser) })) {
+  const close = await openAll();
+  for (const [name, part] of Object.entries({ isLive: () => isLive(browser, call), sessions: () => sessions(browser), looksRight: () => looksRight(browser), keyboard: () => keyboard(browser), themes: () => themes(browser), withoutScript: () => withoutScript(browser), login: () => login(browser) })) {
     await part().catch((e) => fail(name, e.message));
   }
+  await close();
   const context = await browser.newContext();
   await elsewhere(context, admin);
   await context.close();

@@ -4,12 +4,13 @@ const bad = '<script>document.title="owned"</script><img src=x onerror="document
 const tools = [
   { name: 'plain', title: bad, description: bad + '\n\n# Heading\n**bold** [link](javascript:alert(1))', inputSchema: { type: 'object', required: ['path'], properties: { path: { type: 'string', title: bad, description: bad, default: bad }, mode: { type: 'string', enum: [bad, 'b'] }, ['<b>x</b>']: { type: 'object', properties: { deep: { type: 'array', items: { type: 'number', minimum: 1 } } } } } }, annotations: { title: bad, readOnlyHint: true } },
   { name: 'x"><script>alert(1)</script>', description: 'a bad name', inputSchema: { type: 'object' } },
+  { name: 'asks', description: 'asks something', inputSchema: { type: 'object' } },
   { name: 'fails', description: 'fails always', inputSchema: { type: 'object' }, annotations: { destructiveHint: true } },
 ];
 const out = (m) => process.stdout.write(JSON.stringify(m) + '\n');
 readline.createInterface({ input: process.stdin }).on('line', (l) => {
   const m = JSON.parse(l);
-  if (m.id === undefined) return;
+  if (m.id === undefined || m.method === undefined) return;
   const ok = (result) => out({ jsonrpc: '2.0', id: m.id, result });
   switch (m.method) {
     case 'initialize': return ok({ protocolVersion: '2025-06-18', capabilities: { tools: {}, resources: {}, prompts: {} }, serverInfo: { name: bad, title: bad, version: bad }, instructions: bad });
@@ -17,7 +18,9 @@ readline.createInterface({ input: process.stdin }).on('line', (l) => {
     case 'resources/list': return ok({ resources: [{ uri: 'file:///etc/%3Cscript%3E', name: bad, description: bad, mimeType: 'text/html' }] });
     case 'resources/templates/list': return ok({ resourceTemplates: [{ uriTemplate: 'x://{a}', name: bad }] });
     case 'prompts/list': return ok({ prompts: [{ name: 'p', description: bad, arguments: [{ name: bad, description: bad, required: true }] }] });
-    case 'tools/call': if (m.params.name === 'fails') return out({ jsonrpc: '2.0', id: m.id, error: { code: -32603, message: bad } });
+    case 'tools/call':
+      if (m.params.name === 'asks') return out({ jsonrpc: '2.0', id: 'ask-' + m.id, method: 'elicitation/create', params: { message: bad, requestedSchema: { type: 'object', properties: { name: { type: 'string' } } } } });
+      if (m.params.name === 'fails') return out({ jsonrpc: '2.0', id: m.id, error: { code: -32603, message: bad } });
       return ok({ content: [{ type: 'text', text: bad }, { type: 'image', data: 'aGk=', mimeType: 'image/svg+xml"><script>' }], structuredContent: { [bad]: bad }, isError: m.params.name === 'fails' });
     case 'ping': return ok({});
     default: return out({ jsonrpc: '2.0', id: m.id, error: { code: -32601, message: bad } });

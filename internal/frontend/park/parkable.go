@@ -45,6 +45,7 @@ type parkable struct {
 	gather  *time.Timer
 	expire  *time.Timer
 	pause   call.Timer // while the call is parked
+	state   *Snapshot  // nil before the call was parked, see noteState
 }
 
 // answer is what the handler has returned, or the result of a round.
@@ -149,7 +150,10 @@ func (k *parkable) park() {
 	round := k.round
 	ttl := k.t.options.TTL()
 	k.expire = time.AfterFunc(ttl, func() { k.expired(round) })
-	k.deliver(answer{result: call.Result{Raw: k.inputRequired(time.Now().Add(ttl))}})
+	now := time.Now()
+	expires := now.Add(ttl)
+	k.noteState(now, expires)
+	k.deliver(answer{result: call.Result{Raw: k.inputRequired(expires)}})
 }
 
 // inputRequired returns the result with the open asks and the state of the round. The

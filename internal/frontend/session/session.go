@@ -60,7 +60,8 @@ type Session struct {
 	Config
 	Replay *stream.ReplayStore // the streams that can be resumed
 
-	key       string      // of Principal
+	key       string // of Principal
+	opened    time.Time
 	adopted   bool        // another process may have opened it, see Table.Adopt
 	loading   atomic.Bool // see BeginLoad
 	levels    *levelTracker
@@ -80,12 +81,14 @@ type Session struct {
 }
 
 func newSession(c Config, levels *levelTracker) *Session {
+	now := time.Now()
 	s := &Session{
 		Config: c,
 		Replay: stream.NewReplayStore(c.Log),
 		key:    c.Principal.Key(),
 		levels: levels,
-		used:   time.Now(),
+		opened: now,
+		used:   now,
 		over:   make(chan struct{}),
 	}
 	s.Replay.Share(c.Replica, c.Copies)
