@@ -110,7 +110,7 @@ func (s *Server) SessionChanged(id string, c session.Change) {
 	}
 	sess := s.sessions.Find(id)
 	if sess == nil {
-		return // whoever adopts it loads its state
+		return // a replica that adopts it loads its state
 	}
 	if sess.Apply(c); sess.HasStream() {
 		s.restore(sess)

@@ -122,6 +122,8 @@ type clusterPeers struct {
 
 func (p clusterPeers) Name() string { return fmt.Sprint("R", p.self) }
 
+func (p clusterPeers) TellNow(_ context.Context, kind string, note []byte) { p.Tell(kind, note) }
+
 func (p clusterPeers) Tell(kind string, note []byte) {
 	for i, r := range p.c.all {
 		if i == p.self || p.c.gone[i] {

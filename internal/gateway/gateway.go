@@ -307,7 +307,7 @@ func (g *Gateway) assemble() error {
 	}
 	g.front = frontend.New(g.frontendOptions(frontMetrics))
 	if g.sharing != nil {
-		g.sharing.serve(g.front)
+		g.sharing.serve(g.front, g.heardElicited)
 		g.handlePassed()
 		g.registry.MustRegister(g.sharing.metrics.Collectors()...)
 	}

@@ -12,7 +12,6 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/credentials"
-	"mcpgateway/internal/frontend"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream"
@@ -177,8 +176,5 @@ func (g *Gateway) browserBase() string {
 func (g *Gateway) grantGiven(upstream string, p *call.Principal, id string) {
 	g.log.Info("a grant was given", zap.String("upstream", upstream), zap.String("principal", p.Subject), ratelog.Profile(p.Profile))
 	g.principals.expireGatherings()
-	params := wire.SetMember(wire.Raw(`{}`), "elicitationId", wire.String(id))
-	if client, translated, ok := g.router.ElicitationCompleted(upstream, noSession, params); ok {
-		g.front.Notify(frontend.Audience{Client: client}, wire.NoteElicitComplete, translated)
-	}
+	g.elicitationCompleted(upstream, noSession, wire.SetMember(wire.Raw(`{}`), "elicitationId", wire.String(id)))
 }

@@ -33,9 +33,7 @@ var upstreamNotifications = map[string]func(g *Gateway, from upstream.Origin, to
 		g.subscriptions.Updated(from.Upstream, from.Session, params)
 	},
 	wire.NoteElicitComplete: func(g *Gateway, from upstream.Origin, _ frontend.Audience, params wire.Raw) {
-		if client, translated, ok := g.router.ElicitationCompleted(from.Upstream, from.Session, params); ok {
-			g.front.Notify(frontend.Audience{Client: client}, wire.NoteElicitComplete, translated)
-		}
+		g.elicitationCompleted(from.Upstream, from.Session, params)
 	},
 	wire.NoteTaskStatus: func(g *Gateway, from upstream.Origin, _ frontend.Audience, params wire.Raw) {
 		if client, translated, ok := g.router.TaskStatus(from.Upstream, from.Session, params); ok {

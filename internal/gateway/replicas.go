@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/frontend"
 	"mcpgateway/internal/replica"
@@ -36,6 +37,8 @@ type sharing struct {
 	limits   sharedLimits
 	// leases say which replica holds the session of a client or principal with an upstream.
 	leases *lease.Leases
+
+	elicited *rate.Limiter // of the notes about elicitations
 }
 
 // share makes the gateway one of the replicas that have a store. It is called before the front end is made.
@@ -45,11 +48,12 @@ func (g *Gateway) share(s store.Store) {
 	idle := g.cfg.Limits.SessionIdle
 	g.sharing = &sharing{
 		replicas: replicas, metrics: metrics,
-		events: sessionstore.NewEvents(s, idle, maxCopied*int64(g.cfg.Limits.MaxMessage)),
-		states: sessionstore.NewStates(s, idle, replicas),
-		tokens: sharedTokens{s},
-		limits: sharedLimits{sharedlimits.New(s), replicas.Others},
-		leases: lease.New(s, "upstream-session", g.replica, g.leaseLost),
+		events:   sessionstore.NewEvents(s, idle, maxCopied*int64(g.cfg.Limits.MaxMessage)),
+		states:   sessionstore.NewStates(s, idle, sessionPeers{replicas}),
+		tokens:   sharedTokens{s},
+		limits:   sharedLimits{sharedlimits.New(s), replicas.Others},
+		elicited: newElicitedLimit(),
+		leases:   lease.New(s, "upstream-session", g.replica, g.leaseLost),
 	}
 }
 
@@ -59,8 +63,13 @@ func (s *sharing) options(o *frontend.Sessions) {
 }
 
 // serve takes the notes and requests of other replicas to the front end.
-func (s *sharing) serve(front *frontend.Server) {
+func (s *sharing) serve(front *frontend.Server, elicited func(note []byte)) {
 	s.replicas.OnNote(sessionstore.KindChanged, func(_ string, note []byte) { sessionstore.Note(note, front.SessionChanged) })
+	s.replicas.Handle(sessionstore.KindChanged, func(_ context.Context, _ string, note []byte, _ *replica.Conversation) ([]byte, error) {
+		sessionstore.Note(note, front.SessionChanged)
+		return nil, nil
+	})
+	s.replicas.OnNote(kindElicited, func(_ string, note []byte) { elicited(note) })
 	for kind, heard := range front.Notes() {
 		s.replicas.OnNote(kind, func(_ string, note []byte) { heard(note) })
 	}
@@ -104,6 +113,29 @@ func send(ctx context.Context, c *replica.Conversation, msg []byte) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// sessionPeers are the other replicas as package sessionstore knows them.
+type sessionPeers struct{ *replica.Replicas }
+
+// maxToldNow bounds the replicas that are told one by one.
+const maxToldNow = 16
+
+// TellNow implements sessionstore.Peers.
+func (p sessionPeers) TellNow(ctx context.Context, kind string, note []byte) {
+	others := p.Others()
+	p.Tell(kind, note) // for those that have just started, or are away
+	if len(others) > maxToldNow {
+		return
+	}
+	var group errgroup.Group
+	for _, other := range others {
+		group.Go(func() error {
+			_, err := p.Call(ctx, other, kind, note, nil)
+			return err
+		})
+	}
+	_ = group.Wait() // the others have got it, and the rest gets the note
 }
 
 // frontPeers are the other replicas as the front end knows them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,6 +106,7 @@ func TestSessionAmongReplicas(t *testing.T) {
 	if again := next(t, third); again.ID == "" || again.ID == moved.ID {
 		t.Errorf("the third stream begins with %+v", again)
 	}
+	polltest.Until(t, "the replicas see each other", func() bool { return slices.Contains(a.sharing.replicas.Others(), c.replica) })
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "http://"+a.Addr()+pathMCP, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -118,8 +120,7 @@ func TestSessionAmongReplicas(t *testing.T) {
 	if deleted.StatusCode != http.StatusNoContent {
 		t.Errorf("DELETE: %s", deleted.Status)
 	}
-	polltest.Until(t, "the session has ended at the other replica", func() bool {
-		resp, _ := post(t, c, session, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
-		return resp.StatusCode == http.StatusNotFound
-	})
+	if resp, _ := post(t, c, session, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("after DELETE, the other replica answers %s", resp.Status)
+	}
 }

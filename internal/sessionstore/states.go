@@ -37,6 +37,8 @@ const KindChanged = "session"
 type Peers interface {
 	// Tell passes a note to all other replicas, in the background. It is lost if the store is away.
 	Tell(kind string, note []byte)
+	// TellNow is Tell, and returns when they have got the note, as far as that takes little time.
+	TellNow(ctx context.Context, kind string, note []byte)
 }
 
 // States is a session.Shared in a store.
@@ -90,7 +92,11 @@ func (s *States) Change(ctx context.Context, id string, expires time.Time, c ses
 	if s.peers != nil {
 		note, encodingErr := json.Marshal(changeNote{id, c})
 		err = errors.Join(err, encodingErr)
-		s.peers.Tell(KindChanged, note)
+		if c.Ended { // a client that has ended its session may not use it anywhere
+			s.peers.TellNow(ctx, KindChanged, note)
+		} else {
+			s.peers.Tell(KindChanged, note)
+		}
 	}
 	return err
 }
