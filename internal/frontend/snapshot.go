@@ -1,6 +1,8 @@
 package frontend
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"mcpgateway/internal/call"
@@ -33,9 +35,10 @@ func (s *Server) Snapshot() Snapshot {
 
 func (s *subscriptionSet) snapshots() []Listen {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make([]Listen, 0, len(s.set))
-	for sub := range s.set { // what is read does not change once the subscription is in the set
+	all := slices.Collect(maps.Keys(s.set))
+	s.mu.Unlock()
+	out := make([]Listen, 0, len(all))
+	for _, sub := range all { // what is read does not change once the subscription is in the set
 		l := Listen{Principal: sub.principal, Client: sub.client, Opened: sub.opened, Resources: len(sub.resources), Tasks: len(sub.tasks)}
 		for i, name := range listChangeNames {
 			if sub.lists&(1<<i) != 0 {
