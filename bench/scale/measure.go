@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -72,10 +71,7 @@ func (b *bench) info(section, name string) float64 {
 
 // used returns the processor time of Redis and of this process in seconds.
 func (b *bench) used() (server, own float64) {
-	var r syscall.Rusage
-	check(syscall.Getrusage(syscall.RUSAGE_SELF, &r))
-	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
-	return b.info("cpu", "used_cpu_sys") + b.info("cpu", "used_cpu_user"), seconds(r.Utime) + seconds(r.Stime)
+	return b.info("cpu", "used_cpu_sys") + b.info("cpu", "used_cpu_user"), processorTime()
 }
 
 // workers is how many operations run at a time.
