@@ -8,7 +8,7 @@ import (
 	"mcpgateway/internal/console"
 )
 
-// What people paste fits the terminal, and is JSON at any width.
+// The text to paste fits the terminal, and is JSON at any width.
 func TestSnippet(t *testing.T) {
 	members := [][]string{{`"type": "http"`, `"url": ` + quoted("https://gateway.example.com/mcp")}, {`"headers": {"Authorization": "Bearer KEY"}`}}
 	for columns, lines := range map[int]int{0: 1, 80: 4, 200: 1} {

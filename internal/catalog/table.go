@@ -116,7 +116,7 @@ func (t *Table) sanitizeInstructions(p *Part) {
 // sources. The slice must not be changed.
 func (t *Table) Findings() []Finding { return t.findings }
 
-// Published returns all items of a kind, whoever may see them, in the order of lists. The slice must not be changed.
+// Published returns all items of a kind, also those that few may see, in the order of lists. The slice must not be changed.
 func (t *Table) Published(kind call.Kind) []*Entry { return t.entries[kind] }
 
 // Part returns the part of the upstream with this name.

@@ -125,7 +125,7 @@ func TestStreamMovesAmongReplicas(t *testing.T) {
 	}
 }
 
-// What waits for a stream at one replica goes with the stream.
+// Notifications that wait for a stream at one replica go with the stream.
 func TestPendingNotificationsMove(t *testing.T) {
 	inCluster(t, 2, nil, func(t *testing.T, c *cluster) {
 		id := c.all[0].open(initializeWith(wire.Rev20251125, `,"capabilities":{}`))
@@ -438,7 +438,7 @@ func TestForgedResumptions(t *testing.T) {
 	})
 }
 
-// What somebody has written to the store as a copy is not taken for one.
+// A text that somebody has written to the store is not taken for a copy.
 func TestPoisonedCopies(t *testing.T) {
 	inCluster(t, 2, nil, func(t *testing.T, c *cluster) {
 		id := c.all[1].open(initializeWith(wire.Rev20251125, `,"capabilities":{}`))

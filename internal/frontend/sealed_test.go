@@ -195,7 +195,7 @@ func testResumption(t *testing.T, isNew bool) {
 	<-second.done
 }
 
-// What is refused looks like a session that never was. The log says why.
+// A refused session looks like one that never was. The log says why.
 func TestRefusedSealedSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newReplica(t, nil, 1)

@@ -69,7 +69,7 @@ func TestEveryResponseHasARequestID(t *testing.T) {
 	}
 }
 
-// The id of a response is the one that the HTTP upstream got for the call, whoever made it.
+// The id of a response is the one that the HTTP upstream got for the call, also if the client made it.
 func TestRequestIDReachesUpstreams(t *testing.T) {
 	g := startAuth(t, `audience: "`+public+`/mcp"`, "")
 	bearer := "Bearer " + g.token("plain:all")

@@ -133,7 +133,7 @@ func TestSealFor(t *testing.T) {
 		}
 		sealed[i] ^= 1
 	}
-	// What clients keep does not open as what a store keeps, unless there is no context at all.
+	// A text for clients does not open as one for a store, unless there is no context at all.
 	text, err := base64.RawURLEncoding.DecodeString(s.Seal('k', []byte("content")))
 	if err != nil {
 		t.Fatal(err)

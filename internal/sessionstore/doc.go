@@ -7,5 +7,5 @@
 // written in the background, in the order of each stream, and are bounded for each stream, session
 // and client.
 //
-// What is read from the store is not trusted: values that no gateway has written are ignored.
+// Texts from the store are not trusted: values that no gateway has written are ignored.
 package sessionstore

@@ -188,7 +188,7 @@ func TestLifeOfCopies(t *testing.T) {
 	})
 }
 
-// What is queued when the gateway stops is still written.
+// Events that are queued when the gateway stops are still written.
 func TestQueueIsWrittenAtTheEnd(t *testing.T) {
 	s := new(flakyStore)
 	e := NewEvents(s, time.Hour, 1<<30)

@@ -104,7 +104,7 @@ func TestLoadIsBounded(t *testing.T) {
 	})
 }
 
-// What is no note changes nothing.
+// A text that is no note changes nothing.
 func TestMalformedNotes(t *testing.T) {
 	for _, note := range []string{"", "x", "{}", `{"id":""}`, `{"id":7}`} {
 		Note([]byte(note), func(id string, c session.Change) { t.Errorf("%q: %q, %+v", note, id, c) })

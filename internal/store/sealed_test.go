@@ -67,7 +67,7 @@ func TestSealedKeepsNothingInClear(t *testing.T) {
 	}
 }
 
-// What somebody else has written, changed or moved counts as absent, and is reported.
+// Values that somebody else has written, changed or moved count as absent, and are reported.
 func TestSealedRefuses(t *testing.T) {
 	ctx, here, there := t.Context(), store.Key{Kind: "kind", Name: "here"}, store.Key{Kind: "kind", Name: "there"}
 	otherKind := store.Key{Kind: "kin", Name: "dhere"}

@@ -243,7 +243,7 @@ func TestAsks(t *testing.T) {
 	}
 }
 
-// What is passed on fits into a header, whatever a client sends.
+// The context that is passed on fits into a header, whatever a client sends.
 func TestBaggageAndStateArePassedOn(t *testing.T) {
 	for _, tt := range []struct{ meta, header, want string }{
 		{`"baggage":"user=alice,x=1"`, "", "user=alice,x=1"},

@@ -32,7 +32,7 @@ type TableOptions struct {
 	Max   int              // sessions, including reserved slots
 	Idle  time.Duration    // until a session without requests and streams expires
 	Gauge prometheus.Gauge // counts what Max bounds
-	// Kept says that whoever adopts a session learns its level and subscriptions. Then a full table
+	// Kept says that a replica which adopts a session learns its level and subscriptions. Then a full table
 	// forgets also sessions that have some.
 	Kept bool
 	// Ended is called with the id of each session that has ended.
