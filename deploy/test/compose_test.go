@@ -161,11 +161,16 @@ func TestMonitoring(t *testing.T) {
 		Datasources []struct {
 			Name, UID, Type, Access, URL string
 			IsDefault                    bool
+			JSONData                     struct {
+				ExemplarTraceIDDestinations []struct{ Name, DatasourceUID string } `json:"exemplarTraceIdDestinations"`
+			} `json:"jsonData"`
 		} `json:"datasources"`
 	}
 	decode(t, readFile(t, mountedAt(t, project, "grafana", "/etc/grafana/provisioning/datasources/prometheus.yaml")), &sources)
 	if len(sources.Datasources) != 1 || sources.Datasources[0].URL != "http://prometheus:9090" || !sources.Datasources[0].IsDefault {
 		t.Errorf("Grafana's sources are %+v", sources.Datasources)
+	} else if d := sources.Datasources[0].JSONData.ExemplarTraceIDDestinations; len(d) != 1 || d[0].Name != "trace_id" || d[0].DatasourceUID == "" {
+		t.Errorf("exemplars lead to %+v, want the traces of trace_id", d)
 	}
 	var boards struct {
 		APIVersion int `json:"apiVersion"`
