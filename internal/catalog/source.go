@@ -155,10 +155,11 @@ func (p *Part) missing(kind call.Kind) *Down {
 	return p.source.Failed[kind]
 }
 
-// unknown returns why nothing is known of the items of a kind, nil if they are known.
+// unknown returns why nothing is known of the items of a kind, nil if they are known. What an upstream
+// offered in an earlier run says nothing about other items that it may offer when it has started.
 func (p *Part) unknown(kind call.Kind) *Down {
 	switch {
-	case p.source.Down != nil && p.empty():
+	case p.source.Down != nil && (p.source.Down.Starting || p.empty()):
 		return p.source.Down
 	case p.source.Down == nil && len(p.source.Items[kind]) == 0:
 		return p.source.Failed[kind]

@@ -125,10 +125,9 @@ type Sessions struct {
 
 // Parking configures parked calls, see package park.
 type Parking struct {
-	// Permit says whether a call may be made now: nil, or the error for the client. It
-	// is called for the retry of a parked call, which the handler does not see. It may
-	// be nil.
-	Permit func(c *call.Call) *wire.Error
+	// Permit says whether a call may be made now: nil, the error for the client, or that of ctx.
+	// It is called for the retry of a parked call, which the handler does not see. It may be nil.
+	Permit func(ctx context.Context, c *call.Call) error
 	// Pass passes a retry to the replica that holds its parked call, which continues it with
 	// [Server.ResumePassed]. It may be nil: then such retries are refused.
 	Pass func(ctx context.Context, replica string, c *call.Call) (call.Result, error)
@@ -185,7 +184,7 @@ func (o *Options) setDefaults() {
 		o.HeaderParams = func(*call.Principal, *call.Client, string) []wire.HeaderParam { return nil }
 	}
 	if o.Parking.Permit == nil {
-		o.Parking.Permit = func(*call.Call) *wire.Error { return nil }
+		o.Parking.Permit = func(context.Context, *call.Call) error { return nil }
 	}
 	if o.Parking.Sealer == nil {
 		o.Parking.Sealer = bridge.NewSealer()

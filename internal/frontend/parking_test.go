@@ -32,7 +32,7 @@ type parkingServer struct {
 	s            *Server
 	logs         *observer.ObservedLogs
 	stop         func()
-	refuse       *wire.Error      // what Permit returns
+	refuse       error            // what Permit returns
 	sessionEnded func(key string) // Options.SessionEnded, may be nil
 	remote       string           // the address that requests come from
 	info         string           // clientInfo of requests, "" for none
@@ -62,7 +62,7 @@ func withParking(t *testing.T, h handlerFunc, f func(*parkingServer)) {
 		l.s = New(Options{
 			Handler: handlerFunc(handler), Info: wire.Raw(`{"name":"gateway"}`), Logger: zap.New(core),
 			Settings: Settings{ParkTTL: parkTTL}, Limits: Limits{MaxParked: 3},
-			Parking: Parking{Replica: "here", Permit: func(*call.Call) *wire.Error { return l.refuse }},
+			Parking: Parking{Replica: "here", Permit: func(context.Context, *call.Call) error { return l.refuse }},
 			Events: Events{SessionEnded: func(key string) {
 				if l.sessionEnded != nil {
 					l.sessionEnded(key)

@@ -340,7 +340,7 @@ func (g *Gateway) frontendOptions(m *frontend.Metrics) frontend.Options {
 		Tasks:            g.router,
 		Tracer:           g.tracer(),
 		Sessions:         frontend.Sessions{Keys: g.cfg.Bridge.SealKeys()},
-		Parking:          frontend.Parking{Permit: g.router.Permit, Sealer: g.sealer, Replica: g.replica},
+		Parking:          frontend.Parking{Permit: g.router.PermitRetry, Sealer: g.sealer, Replica: g.replica},
 		Events:           frontend.Events{LogLevel: g.setLogLevel, SessionEnded: g.sessionEnded, RootsChanged: g.rootsChanged},
 	}
 	if g.sharing != nil {

@@ -85,7 +85,7 @@ func newTestGateway(t *testing.T, wp gatewaytest.WorldPolicy, p *policy.Policy, 
 	r := router.New(router.Options{Started: settled, Logger: zap.NewNop(), Metrics: router.NewMetrics()}, routes)
 	s.subs = router.NewSubscriptions(r)
 	s.front = frontend.New(frontend.Options{
-		Handler: r, Info: wire.Raw(`{"name":"test","version":"1"}`), HeaderParams: r.HeaderParams, Subscriptions: s.subs, Tasks: r, Parking: frontend.Parking{Permit: r.Permit},
+		Handler: r, Info: wire.Raw(`{"name":"test","version":"1"}`), HeaderParams: r.HeaderParams, Subscriptions: s.subs, Tasks: r, Parking: frontend.Parking{Permit: r.PermitRetry},
 		Authenticate: func(req *http.Request) (*call.Principal, error) {
 			for _, p := range gatewaytest.WorldPrincipals {
 				if p.Subject == req.Header.Get("X-Who") {

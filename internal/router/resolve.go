@@ -58,36 +58,59 @@ func checkArguments(c *call.Call, m *wire.Method) error {
 	return wire.Errorf(wire.CodeInvalidParams, "%s: params.arguments must be an object", c.Method)
 }
 
-// resolve finds a reference in the caller's view. A name that no upstream has listed may belong to
-// an upstream that is on its first attempt to connect: the call waits for that one, and
-// not for others. The routes and the view are those that it was looked for in, also with
-// an error.
+// resolve finds a reference in the caller's view, see lookUp. The routes and the view are those that
+// it was looked for in, also with an error.
 func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.ItemRef, log *logFields) (*Routes, *catalog.View, catalog.Target, error) {
+	l, err := r.lookUp(ctx, c, ref)
+	switch {
+	case err != nil || l.ok:
+	case l.ungranted:
+		err = catalog.UnavailableError(l.suspects)
+	case len(l.suspects) > 0:
+		err = r.unavailable(auditDecision, c, l.view, ref, l.suspects, log)
+	default:
+		err = r.unknown(auditDecision, c, l.view, ref, l.target, log)
+	}
+	return l.routes, l.view, l.target, err
+}
+
+// lookup is where a reference was looked for, and what was found.
+type lookup struct {
+	routes    *Routes
+	view      *catalog.View
+	target    catalog.Target
+	ok        bool                  // target is what the reference names
+	suspects  []catalog.Unavailable // otherwise: to which of these upstreams it may belong
+	ungranted bool                  // there is one suspect, and the caller has to grant access to it
+}
+
+// lookUp looks for a reference in the caller's view. A name that no upstream has listed may belong to
+// an upstream that is on its first attempt to connect: lookUp waits for that one, and not for others.
+// The error is that of ctx.
+func (r *Router) lookUp(ctx context.Context, c *call.Call, ref namespace.ItemRef) (lookup, error) {
 	for {
 		settled := r.hasStarted() // before the routes: they are complete when it is set
 		now := r.now.Load()
-		view := now.view(c.Principal, c.Client)
-		target, ok := view.Resolve(ref.Kind, ref.Name)
-		if ok {
-			return now.Routes, view, target, nil
+		l := lookup{routes: now.Routes, view: now.view(c.Principal, c.Client)}
+		if l.target, l.ok = l.view.Resolve(ref.Kind, ref.Name); l.ok {
+			return l, nil
 		}
-		suspects := view.UnavailableFor(ref.Kind, ref.Name)
+		l.suspects = l.view.UnavailableFor(ref.Kind, ref.Name)
 		switch {
-		case len(suspects) == 1 && now.needsGrant(suspects[0].Upstream, c):
-			if target, ok = view.ResolveUnavailable(ref.Kind, ref.Name, suspects[0].Upstream); ok {
-				return now.Routes, view, target, nil
+		case len(l.suspects) == 1 && now.needsGrant(l.suspects[0].Upstream, c):
+			l.ungranted = true
+			if target, ok := l.view.ResolveUnavailable(ref.Kind, ref.Name, l.suspects[0].Upstream); ok {
+				l.target, l.ok = target, true
 			}
-			return now.Routes, view, target, catalog.UnavailableError(suspects)
-		case len(suspects) == 0:
-			return now.Routes, view, target, r.unknown(auditDecision, c, view, ref, target, log)
-		case settled || !slices.ContainsFunc(suspects, func(u catalog.Unavailable) bool { return u.Starting }):
-			return now.Routes, view, target, r.unavailable(c, view, ref, suspects, log)
+			return l, nil
+		case settled || !slices.ContainsFunc(l.suspects, func(u catalog.Unavailable) bool { return u.Starting }):
+			return l, nil
 		}
 		select {
 		case <-now.replaced:
 		case <-r.started:
 		case <-ctx.Done():
-			return now.Routes, view, target, ctx.Err()
+			return l, ctx.Err()
 		}
 	}
 }
@@ -95,19 +118,21 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.ItemRe
 // unavailable returns the error of a call of an item that only upstreams may have which are not
 // available. The audit has the decision about the name at the one upstream that may have it; if
 // several may, there is no such item.
-func (r *Router) unavailable(c *call.Call, view *catalog.View, ref namespace.ItemRef, suspects []catalog.Unavailable, log *logFields) error {
+func (r *Router) unavailable(event string, c *call.Call, view *catalog.View, ref namespace.ItemRef, suspects []catalog.Unavailable, log *logFields) error {
 	var target catalog.Target
 	known := false
 	if len(suspects) == 1 {
-		log.upstream = suspects[0].Upstream
-		target, known = view.ResolveUnavailable(ref.Kind, ref.Name, log.upstream)
+		upstream := suspects[0].Upstream
+		if target, known = view.ResolveUnavailable(ref.Kind, ref.Name, upstream); log != nil {
+			log.upstream = upstream
+		}
 	}
 	var err error
 	if known {
-		_, err = r.decide(auditDecision, c, itemOf(&target), target.Policy, log)
+		_, err = r.decide(event, c, itemOf(&target), target.Policy, log)
 	} else {
 		d := view.RefusalOf(ref.Kind, ref.Name, target)
-		err = r.decided(auditDecision, c, auditedItem{kind: ref.Kind, public: ref.Name}, &d, log)
+		err = r.decided(event, c, auditedItem{kind: ref.Kind, public: ref.Name}, &d, log)
 	}
 	if err != nil {
 		return err

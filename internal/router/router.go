@@ -406,6 +406,10 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 	target, ok := view.Resolve(ref.Kind, ref.Name)
 	switch {
 	case !ok:
+		if suspects := view.UnavailableFor(ref.Kind, ref.Name); len(suspects) > 0 {
+			rpcErr, _ := errors.AsType[*wire.Error](r.unavailable(auditResume, c, view, ref, suspects, nil))
+			return rpcErr
+		}
 		return r.unknown(auditResume, c, view, ref, target, nil)
 	case target.Part.Own():
 		return nil
@@ -416,6 +420,24 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 	}
 	rpcErr, _ := errors.AsType[*wire.Error](err)
 	return rpcErr
+}
+
+// PermitRetry is Permit for a request that continues a call, which another replica may have begun. Like
+// a call, it waits for the lists of its principal, and for an upstream that is on its first attempt to
+// connect. The error is a *wire.Error or that of ctx.
+func (r *Router) PermitRetry(ctx context.Context, c *call.Call) error {
+	if err := r.gather(ctx, c); err != nil {
+		return err
+	}
+	if ref, _, err := namespace.ItemRefOf(c.Method, c.Params); err == nil && !r.hasStarted() {
+		if _, err := r.lookUp(ctx, c, ref); err != nil {
+			return err
+		}
+	}
+	if err := r.Permit(c); err != nil {
+		return err
+	}
+	return nil
 }
 
 func (r *Router) hasStarted() bool {

@@ -360,6 +360,8 @@ func TestListWaitsForNothingHidden(t *testing.T) {
 func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
 	starting := &catalog.Down{Reason: "starting", Starting: true}
 	failed := &catalog.Down{Reason: "cannot start"}
+	remembered := filesSource(t) // of an earlier run, in which the upstream had another tool
+	remembered.Down, remembered.Items[call.Tool] = starting, []wire.Raw{wire.Raw(`{"name":"write","inputSchema":{"type":"object"}}`)}
 	const refused = `upstream files is unavailable: `
 	for _, test := range []struct {
 		name  string
@@ -368,6 +370,7 @@ func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
 		want  string             // in the error
 	}{
 		{"the upstream starts", [][]catalog.Source{{source(t, "other", starting), filesSource(t)}}, false, ""},
+		{"the upstream offered something else in an earlier run", [][]catalog.Source{{source(t, "other", nil), remembered}, {source(t, "other", nil), filesSource(t)}}, false, ""},
 		{"another upstream starts first", [][]catalog.Source{{source(t, "other", nil), source(t, "files", starting)}, {source(t, "other", nil), filesSource(t)}}, false, ""},
 		{"the upstream fails", [][]catalog.Source{{source(t, "other", starting), source(t, "files", failed)}}, false, refused + "cannot start"},
 		{"another upstream fails, and the startup wait is over", [][]catalog.Source{{source(t, "other", failed), source(t, "files", starting)}}, true, refused + "starting"},
@@ -375,15 +378,18 @@ func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newTestRouter(t, answers(`{"content":[]}`), source(t, "other", starting), source(t, "files", starting))
-				got := make(chan error, 1)
+				got, retried := make(chan error, 1), make(chan error, 1)
+				c := newCall("tools/call", `{"name":"files__read"}`, &recorder{})
 				go func() {
-					_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
+					_, err := h.Handle(t.Context(), c)
 					got <- err
 				}()
+				go func() { retried <- h.PermitRetry(t.Context(), c) }()
 				for _, sources := range test.swaps {
 					synctest.Wait()
-					if len(got) > 0 {
-						t.Fatalf("answered before the upstream was ready: %v", <-got)
+					if len(got)+len(retried) > 0 {
+						close(h.started)
+						t.Fatalf("answered before the upstream was ready: %v, %v", <-got, <-retried)
 					}
 					h.Swap(h.routes(sources))
 				}
@@ -392,12 +398,14 @@ func TestCallWaitsForTheUpstreamThatMayHaveTheName(t *testing.T) {
 					close(h.started)
 				}
 				synctest.Wait()
-				if len(got) == 0 {
+				if len(got) == 0 || len(retried) == 0 {
 					close(h.started)
-					t.Fatalf("the call still waits; after all upstreams have started the answer is %v", <-got)
+					t.Fatalf("the call still waits; after all upstreams have started the answers are %v, %v", <-got, <-retried)
 				}
-				if err := <-got; test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-					t.Errorf("error %v, want %q", err, test.want)
+				for _, err := range []error{<-got, <-retried} { // a retry waits in the same way
+					if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+						t.Errorf("error %v, want %q", err, test.want)
+					}
 				}
 			})
 		})

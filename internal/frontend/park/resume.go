@@ -56,7 +56,7 @@ func (t *Table) Resume(r Request, state string) (call.Result, error) {
 	case st.Recipient != t.options.Replica && t.options.Pass == nil:
 		return t.refuse(c, errElsewhere, errState)
 	}
-	if err := t.options.Permit(c); err != nil {
+	if err := t.options.Permit(r.Context(), c); err != nil {
 		return call.Result{}, err
 	}
 	if st.Recipient != t.options.Replica {

@@ -49,9 +49,8 @@ type Options struct {
 	MaxPerClient, Max int
 	// TTL returns how long a client may take to come back.
 	TTL func() time.Duration
-	// Permit says whether a retry may be made now: nil, or the error for the client.
-	// It must not block.
-	Permit func(*call.Call) *wire.Error
+	// Permit says whether a retry may be made now: nil, the error for the client, or that of ctx.
+	Permit func(context.Context, *call.Call) error
 	// Pass passes a permitted retry to the replica that holds its call, where
 	// [Table.ResumePassed] continues it. Nil refuses such retries.
 	Pass   func(ctx context.Context, replica string, c *call.Call) (call.Result, error)

@@ -45,8 +45,8 @@ type bed struct {
 	*Table
 	t      *testing.T
 	gauge  prometheus.Gauge
-	refuse *wire.Error // what Permit returns
-	linger bool        // handlers return when their context ends
+	refuse error // what Permit returns
+	linger bool  // handlers return when their context ends
 
 	mu       sync.Mutex
 	causes   []error // why the contexts of calls have ended, nil for calls that came to an end
@@ -62,7 +62,7 @@ func run(t *testing.T, maxPerClient, max int, f func(*bed)) {
 		b.Table = NewTable(Options{
 			Sealer: bridge.NewSealer(), Replica: "here", MaxPerClient: maxPerClient, Max: max,
 			TTL:    func() time.Duration { return testTTL },
-			Permit: func(*call.Call) *wire.Error { return b.refuse },
+			Permit: func(context.Context, *call.Call) error { return b.refuse },
 			Gauge:  b.gauge, Logger: ratelog.New(nil),
 		})
 		f(b)

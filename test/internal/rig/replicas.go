@@ -93,6 +93,7 @@ defaults
   timeout client 1h
   timeout server 1h
   timeout http-request 10m
+  option abortonclose
   option httpchk GET /readyz
   default-server check inter 200ms fall 1 rise 1
 `
