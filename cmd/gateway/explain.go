@@ -38,7 +38,7 @@ func newExplain() *cobra.Command {
 			"count the call. With --profile it says what in the profile leaves the item out. It starts the upstream of NAME, since rules may read its\n" +
 			"description of the item, and calls nothing. If the upstream is down, the answer is\n" +
 			"for its last lists or for the name alone. Without --args it says whether any\n" +
-			"arguments may be allowed.\n\n" +
+			"arguments may be allowed. The name /ui stands for the console at the main address.\n\n" +
 			"The groups and scopes of API keys and certificates are those of the configuration.\n" +
 			"--token judges an access token or an API key as the gateway would; write @FILE, or\n" +
 			"- for standard input, to keep it out of the history of your shell.",
@@ -83,6 +83,14 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 	}
 	if q.Principal == nil {
 		return o.printRefused(cmd.OutOrStdout(), &q, about)
+	}
+	if name == inspect.ConsolePath {
+		e, err := gateway.ExplainConsole(cfg, q.Principal)
+		if err != nil {
+			return err
+		}
+		q.Console = true
+		return o.print(cmd.OutOrStdout(), &q, &e, about)
 	}
 	look := *cfg
 	keepUpstreamsOf(&look, name)

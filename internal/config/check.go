@@ -41,6 +41,7 @@ func (doc *document) check(m *mapping) {
 	doc.checkProfiles(m.d)
 	doc.checkRules(m.d)
 	doc.checkUsable(m)
+	doc.checkConsole(m)
 	doc.checkPrincipals()
 	for i := range doc.Upstreams {
 		doc.Config.Upstreams = append(doc.Config.Upstreams, doc.Upstreams[i].Upstream)

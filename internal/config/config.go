@@ -68,8 +68,18 @@ type Admin struct {
 	Listen string `yaml:"listen" default:"127.0.0.1:9090" format:"address" doc:"address of /healthz, /readyz and /metrics"`
 	Token  Secret `yaml:"token" doc:"bearer token for the console, reload and profiles; without one they serve only programs on this machine, and no proxies"`
 	Pprof  bool   `yaml:"pprof" default:"false" doc:"serve Go profiles under /debug/pprof"`
-	UI     bool   `yaml:"ui" default:"true" doc:"serve the console at /ui: pages that show how the gateway is"`
+	UI     UI     `yaml:"ui" default:"true" enum:"true|false|public" doc:"serve the console at /ui; public also serves it at the main address, for principals that a rule with what.admin allows"`
 }
+
+// UI says where the console is served.
+type UI string
+
+// The values of admin.ui.
+const (
+	UIOn     UI = "true" // at the admin address
+	UIOff    UI = "false"
+	UIPublic UI = "public" // at the main address too
+)
 
 // Namespace says how public names are built.
 type Namespace struct {

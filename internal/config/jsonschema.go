@@ -159,6 +159,10 @@ func (s *schemaWriter) scalar(f *field, t reflect.Type) object {
 		if f.blank && !slices.Contains(values, "") {
 			values = append(slices.Clone(values), "")
 		}
+		if f.hasBooleans() {
+			values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "true" || s == "false" })
+			return object{"anyOf": []object{{"type": "boolean"}, {"enum": values}, reference}}
+		}
 		return object{"anyOf": []object{{"enum": values}, reference}}
 	}
 	return object{"type": "string"}
@@ -166,6 +170,9 @@ func (s *schemaWriter) scalar(f *field, t reflect.Type) object {
 
 // defaultValue is the default in its JSON type.
 func (f *field) defaultValue() any {
+	if f.hasBooleans() {
+		return f.def == "true"
+	}
 	switch f.typ.Kind() {
 	case reflect.Bool:
 		return f.def == "true"

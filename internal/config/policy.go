@@ -73,6 +73,7 @@ type What struct {
 	Resources []string `yaml:"resources" format:"glob" doc:"globs of public URIs and templates of resources"`
 	Prompts   []string `yaml:"prompts" format:"glob" doc:"globs of public names of prompts"`
 	Upstreams []string `yaml:"upstreams" format:"glob" doc:"globs of names of upstreams"`
+	Admin     bool     `yaml:"admin" default:"false" doc:"the console at the main address, with admin.ui: public; such a rule is about nothing else"`
 }
 
 // LimitPer says by which value a limit counts calls separately.
@@ -162,10 +163,27 @@ func (r *Rule) check(m *mapping) {
 	} else if r.Challenge && len(r.Who.Scopes) == 0 {
 		m.errorf("challenge", "needs who.scopes, since it tells which scope is missing")
 	}
-	if when, ok := m.given["when"]; ok {
+	if r.What.Admin {
+		r.checkAdmin(m)
+	} else if when, ok := m.given["when"]; ok {
 		r.checkCondition(m, when)
 	}
 	*m.d.rules = append(*m.d.rules, &locatedRule{Rule: r, at: m})
+}
+
+// checkAdmin refuses what has no effect in a rule about the console.
+func (r *Rule) checkAdmin(m *mapping) {
+	if strings.HasPrefix(m.path.Pattern, "profiles.") {
+		m.errorf("what", "admin has no effect in a profile; write the rule under policy.rules")
+	}
+	if r.Effect == Confirm {
+		m.errorf("effect", "nobody is asked before a page of the console is shown; with what.admin write allow or deny")
+	}
+	for _, key := range []string{"when", "limit", "challenge"} {
+		if m.has(key) {
+			m.errorf(key, "has no effect with what.admin, since the console is no call; remove it, and name the principals under who")
+		}
+	}
 }
 
 // checkNarrows refuses what has no effect in a rule of a profile.
@@ -209,8 +227,14 @@ func (w *What) check(m *mapping) {
 			m.errorf(key, `names nothing; name at least one glob, such as "*", or remove it`)
 		}
 	}
-	if len(m.given) == 0 && len(m.intended) == 0 {
+	switch {
+	case len(m.given) == 0 && len(m.intended) == 0:
 		m.errorf("", "names nothing; for everything remove what")
+	case !m.has("admin"):
+	case !w.Admin:
+		m.errorf("admin", "has no effect if it is false; remove it")
+	case len(m.given) > 1:
+		m.errorf("admin", "is about the console alone; write another rule for items")
 	}
 }
 
@@ -255,7 +279,7 @@ func (doc *document) checkRules(d *decoder) {
 // checkUsable warns of a policy under which nobody may use anything: its lists are empty, as if the
 // upstreams had no tools.
 func (doc *document) checkUsable(m *mapping) {
-	opens := func(r Rule) bool { return r.Effect != Deny }
+	opens := func(r Rule) bool { return r.Effect != Deny && !r.What.Admin }
 	if doc.Policy.Default != Deny || slices.ContainsFunc(doc.Policy.Rules, opens) {
 		return
 	}
@@ -264,6 +288,19 @@ func (doc *document) checkUsable(m *mapping) {
 		key, why = "auth", "with this auth.mode policy.default is deny"
 	}
 	m.warnf(key, "nobody may use anything: %s, and no rule allows; add one under policy.rules, or policy.default: allow", why)
+}
+
+// checkConsole demands that principals are known where the console is for some of them.
+func (doc *document) checkConsole(m *mapping) {
+	allows := func(r Rule) bool { return r.What.Admin && r.Effect == Allow }
+	switch public := doc.Admin.UI == UIPublic; {
+	case public && doc.Auth.Has(AuthNone):
+		m.errorf("admin", "ui: public needs auth.mode, since everybody could open the console of a gateway that does not authenticate clients; set auth.mode, or ui: true for the admin address alone")
+	case public && !slices.ContainsFunc(doc.Policy.Rules, allows):
+		m.warnf("admin", "ui: public, and no rule allows anybody to open the console at the main address; add one under policy.rules, such as {name: operators, effect: allow, who: {groups: [ops]}, what: {admin: true}}")
+	case !public && slices.ContainsFunc(doc.Policy.Rules, allows):
+		m.warnf("policy", "a rule allows the console at the main address, where it is not served; set admin.ui: public")
+	}
 }
 
 // checkUpstreamsOf demands that the upstreams of a rule exist.

@@ -82,7 +82,7 @@ func (f *field) accepts(n *yaml.Node, expanded bool) error {
 	case t.Kind() == reflect.Float64:
 		ok = n.Tag == "!!int" || n.Tag == "!!float"
 	default:
-		ok = n.Tag == "!!str" || n.Tag == "!!timestamp" || n.Tag == "!!merge"
+		ok = n.Tag == "!!str" || n.Tag == "!!timestamp" || n.Tag == "!!merge" || n.Tag == "!!bool" && f.hasBooleans()
 		if !ok && !configfile.IsNull(n) {
 			if _, err := f.text(n.Value); err != nil { // quotes would not help
 				return fmt.Errorf("%w, not %s", err, configfile.KindOf(n))
@@ -197,9 +197,15 @@ func (f *field) set(v reflect.Value, text string) error {
 	return nil
 }
 
+// hasBooleans reports whether true and false are among the values of a field that has others too.
+func (f *field) hasBooleans() bool { return slices.Contains(f.enum, "true") }
+
 // text checks a string against the values or the format of the field, and returns its normal form.
 func (f *field) text(text string) (string, error) {
 	if len(f.enum) > 0 {
+		if f.hasBooleans() {
+			text = strings.ToLower(text)
+		}
 		if !slices.Contains(f.enum, text) {
 			return "", fmt.Errorf("must be %s", orWords(f.enum))
 		}

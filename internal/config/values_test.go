@@ -29,6 +29,15 @@ func TestSize(t *testing.T) {
 	}
 }
 
+func TestUI(t *testing.T) {
+	for text, want := range map[string]UI{"true": UIOn, "True": UIOn, "false": UIOff, "public": UIPublic, `"${NONE:-public}"`: UIPublic} {
+		cfg, err := Parse("gateway.yaml", []byte("upstreams: {a: {command: a}}\nauth: {mode: api-key, api_keys: [{id: a, sha256: "+strings.Repeat("a", 64)+"}]}\nadmin: {ui: "+text+"}\n"), func(string) (string, bool) { return "", false })
+		if err != nil || cfg.Admin.UI != want {
+			t.Errorf("%s: %v, %v", text, cfg, err)
+		}
+	}
+}
+
 func TestSlug(t *testing.T) {
 	if err := quick.Check(func(key string) bool {
 		name := NameOf(key)

@@ -1,9 +1,12 @@
 package gateway
 
 import (
+	"context"
 	"strings"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/router"
@@ -34,16 +37,36 @@ const maxShown = 200
 
 // newConsole returns the console for the admin address, nil if the configuration turns it off.
 func (g *Gateway) newConsole() *webui.Console {
-	if !g.cfg.Admin.UI {
+	if g.cfg.Admin.UI == config.UIOff {
 		return nil
 	}
-	return webui.New(webui.Options{
+	o := webui.Options{
 		Inspector: g.inspector, Status: g.Status, History: inspect.NewHistory(g.registry), Token: g.cfg.Admin.Token.Reveal(),
 		Calls: &g.calls, Sessions: g.openSessions, Config: g.configuration,
 		Assume: func(p *call.Principal, profile string) (*call.Principal, []string, error) {
 			return AssumedPrincipal(g.generation.Load().cfg, p, profile)
 		},
-	})
+	}
+	if g.auth != nil {
+		o.Examine = g.examine
+	}
+	return webui.New(o)
+}
+
+// examine judges credentials that a person pasted into a page.
+func (g *Gateway) examine(ctx context.Context, text, profile string) *webui.Examined {
+	x := g.auth.Examine(ctx, text, endpoint.IDOf(profile))
+	out := &webui.Examined{Accepted: x.Reason == "", Message: x.Message}
+	for _, c := range x.Checks {
+		out.Checks = append(out.Checks, webui.CredentialCheck{Name: c.Name, Value: c.Value, Expected: c.Expected, Result: string(c.Result)})
+	}
+	if x.Principal != nil {
+		var remark string
+		if out.Principal, remark = InProfile(g.generation.Load().cfg, x.Principal, x.Profiles, profile); remark != "" {
+			out.Remarks = []string{remark}
+		}
+	}
+	return out
 }
 
 // configuration returns the configuration in force for the console.

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/policy"
 )
 
@@ -48,7 +50,7 @@ func policyRules(rules []config.Rule) ([]policy.Rule, error) {
 		rule := policy.Rule{
 			Name: r.Name, Effect: effect, Challenge: r.Challenge, File: r.File, Line: r.Pos.Line,
 			Who:   policy.Who{Subjects: r.Who.Subjects, Groups: r.Who.Groups, Scopes: r.Who.Scopes, Issuers: r.Who.Issuers},
-			What:  policy.What{Tools: r.What.Tools, Resources: r.What.Resources, Prompts: r.What.Prompts, Upstreams: r.What.Upstreams},
+			What:  policy.What{Tools: r.What.Tools, Resources: r.What.Resources, Prompts: r.What.Prompts, Upstreams: r.What.Upstreams, Admin: r.What.Admin},
 			Limit: limitOf(r.Limit),
 		}
 		if r.When != "" {
@@ -64,6 +66,19 @@ func policyRules(rules []config.Rule) ([]policy.Rule, error) {
 		return nil, errs
 	}
 	return out, nil
+}
+
+// ExplainConsole explains whether a configuration lets a principal open the console at the address of MCP.
+func ExplainConsole(cfg *config.Config, who *call.Principal) (inspect.Explanation, error) {
+	rules, err := policyRules(cfg.Policy.Rules)
+	if err != nil {
+		return inspect.Explanation{}, err
+	}
+	p, err := policy.New(policy.Options{Rules: rules})
+	if err != nil {
+		return inspect.Explanation{}, err
+	}
+	return inspect.Explanation{Explanation: p.Console(who)}, nil
 }
 
 func limitOf(l config.Limit) *policy.Limit {

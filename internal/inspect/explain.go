@@ -19,7 +19,12 @@ type Question struct {
 	Principal *call.Principal
 	Revision  wire.Revision // of the client
 	Arguments wire.Raw      // nil: unknown, as for lists
+	// Console says that the question is not about an item, but about the console at the address of MCP.
+	Console bool
 }
+
+// ConsolePath is the path of the console. It stands for the console where items are named.
+const ConsolePath = "/ui"
 
 // Explanation says how policy decides a call.
 type Explanation struct {
@@ -83,6 +88,11 @@ func (i *Inspector) Explain(q Question) (Explanation, bool) {
 		out.Decision = d
 	}
 	return out, true
+}
+
+// ExplainConsole explains whether a principal may open the console at the address of MCP.
+func (i *Inspector) ExplainConsole(who *call.Principal) Explanation {
+	return Explanation{Explanation: i.gateway.Policy().Console(who)}
 }
 
 // excludedFrom reports whether the upstream of the item is no part of a profile, and says so.
@@ -250,6 +260,9 @@ func (e *Explanation) Report(q *Question) *ExplanationReport {
 		Effect: d.Effect.String(), Rule: d.Rule, File: d.File, Line: d.Line, Challenge: d.Scopes,
 	}
 	r.Down, r.Unlisted = e.Down, e.Unlisted
+	if q.Console {
+		r.Kind, r.Item = "console", ConsolePath
+	}
 	for _, l := range d.Limits {
 		r.Limits = append(r.Limits, reportLimit(l))
 	}

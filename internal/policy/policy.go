@@ -67,6 +67,7 @@ type Who struct {
 type What struct {
 	Tools, Resources, Prompts []string
 	Upstreams                 []string // nil: all
+	Admin                     bool     // the console, and no item: see [Policy.Console]
 }
 
 // Per says which calls a limit counts together.
@@ -135,6 +136,7 @@ type Policy struct {
 	fallback  Effect
 	upstreams map[string]*[call.Kinds]selection
 	rules     []*rule
+	console   []Rule // about the console, and no item
 	facts     callerFacts
 	everyone  *Rights // of all callers, if no rule distinguishes them
 
@@ -190,6 +192,10 @@ func compile(opts Options) *Policy {
 		p.selected = s
 	}
 	for _, r := range opts.Rules {
+		if r.What.Admin {
+			p.console = append(p.console, r)
+			continue
+		}
 		p.rules = append(p.rules, compileRule(r))
 	}
 	p.facts = facetsOf(p.rules)

@@ -99,12 +99,11 @@ func (c *Console) explain(v *itemView, e *catalog.Entry) {
 	}
 	q := inspect.Question{Kind: e.Kind, Public: e.Public, Principal: v.who, Revision: wire.Rev20260728}
 	if v.Arguments != "" {
-		given := wire.Raw(v.Arguments)
-		if err := wire.Check(given, wire.Limits{}, wire.Strict); err != nil || valueOf(given).Kind() != '{' {
-			v.ArgumentsError = `The arguments must be a JSON object, such as {"limit": 5}.`
+		var ok bool
+		if q.Arguments, ok = argumentsIn(v.Arguments); !ok {
+			v.ArgumentsError = wrongArguments
 			return
 		}
-		q.Arguments = given
 	}
 	if q.Kind == call.Template {
 		q.Kind = call.Resource

@@ -18,12 +18,14 @@ type page struct {
 	title string
 	// data returns what the template shows. An error is shown in the place of the page.
 	data func(c *Console, r *http.Request) (any, error)
+	// posts says that the page also answers a form that is posted.
+	posts bool
 	// hidden pages are not in the navigation. They belong to the page of this name.
 	hidden string
 }
 
 // pages are all pages that the router serves, in the order of the navigation.
-var pages = []*page{overviewPage, catalogPage, itemPage, callsPage, sessionsPage, configurationPage}
+var pages = []*page{overviewPage, catalogPage, itemPage, callsPage, sessionsPage, testerPage, configurationPage}
 
 func (p *page) href() string {
 	if p.path == "/" {

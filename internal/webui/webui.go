@@ -36,6 +36,9 @@ type Options struct {
 	// would: with the groups and scopes of the configuration. remarks are sentences about what does
 	// not fit. It may be nil.
 	Assume func(p *call.Principal, profile string) (out *call.Principal, remarks []string, err error)
+	// Examine judges an access token or an API key as a request with it would be at the endpoint of
+	// the named profile, "" for the main one. nil means that clients have no credentials.
+	Examine func(ctx context.Context, credentials, profile string) *Examined
 }
 
 // Configuration is the configuration in force.
@@ -73,7 +76,11 @@ func New(o Options) *Console {
 	r.Group(func(r chi.Router) {
 		r.Use(c.authenticate)
 		for _, p := range pages {
-			r.Get(p.path, func(w http.ResponseWriter, r *http.Request) { c.servePage(w, r, p) })
+			serve := func(w http.ResponseWriter, r *http.Request) { c.servePage(w, r, p) }
+			r.Get(p.path, serve)
+			if p.posts {
+				r.Post(p.path, serve)
+			}
 		}
 		r.Get("/events", c.serveEvents)
 		r.Post("/theme", c.serveTheme)
