@@ -285,8 +285,7 @@ func (doc *document) checkAuth(m *mapping) {
 		m.errorf("auth", "mode mtls needs tls.client_ca, the authorities of the clients' certificates")
 	}
 	for _, j := range a.JWT {
-		// An entry that is no mapping has its error already.
-		if j.at != nil && a.Has(AuthJWT) && len(j.Audience) == 0 && doc.PublicURL == "" && !m.intended["public_url"] && !j.at.intended["audience"] {
+		if a.Has(AuthJWT) && len(j.Audience) == 0 && doc.PublicURL == "" && !m.intended["public_url"] && !j.at.intended["audience"] {
 			j.at.errorf("audience", "needs audience, the name of this gateway in tokens, or public_url: tokens for others must not be accepted")
 		}
 	}

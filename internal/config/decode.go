@@ -238,9 +238,11 @@ func (d *decoder) list(n *yaml.Node, p configfile.Path, f *field, v reflect.Valu
 		case !elem.isStruct():
 			d.scalar(item, p.Item(i), elem, ev)
 		case item.Kind == yaml.ScalarNode && !configfile.IsNull(item):
-			d.shorthand(item, p.Item(i), ev)
-		default:
-			d.structure(item, item, p.Item(i), "", ev)
+			if !d.shorthand(item, p.Item(i), ev) {
+				continue
+			}
+		case !d.structure(item, item, p.Item(i), "", ev):
+			continue
 		}
 		out = reflect.Append(out, ev)
 	}
@@ -250,16 +252,17 @@ func (d *decoder) list(n *yaml.Node, p configfile.Path, f *field, v reflect.Valu
 	v.Set(out)
 }
 
-// shorthand decodes a scalar in place of a mapping.
-func (d *decoder) shorthand(n *yaml.Node, p configfile.Path, v reflect.Value) {
+// shorthand decodes a scalar in place of a mapping. It reports whether the mapping may be abbreviated.
+func (d *decoder) shorthand(n *yaml.Node, p configfile.Path, v reflect.Value) bool {
 	setDefaults(v)
 	for _, f := range shapeOf(v.Type()).fields {
 		if f.short {
 			d.scalar(n, p, f, v.FieldByIndex(f.index))
-			return
+			return true
 		}
 	}
 	d.Errorf(n, p, "must be a mapping, not %s", configfile.KindOf(n))
+	return false
 }
 
 // unknown reports a key that the schema does not have: an error, unless hosts write it. It returns the

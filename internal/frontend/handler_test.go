@@ -74,6 +74,9 @@ func own(result string) (call.Result, error) { return call.Result{Raw: wire.Raw(
 func (s *scriptHandler) tool(ctx context.Context, c *call.Call, name string, args wire.Value) (call.Result, error) {
 	switch name {
 	case "echo":
+		if args.Kind() == 0 { // the call has no arguments
+			return own(`{"content":[]}`)
+		}
 		return own(fmt.Sprintf(`{"content":[],"echo":%s}`, args.Raw()))
 	case "notify": // sends each element of messages, then the result
 		for m := range args.Get("messages").Elements() {
