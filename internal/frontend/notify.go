@@ -16,23 +16,30 @@ type Audience struct{ Client, Principal string }
 
 // Notify sends a notification that belongs to no call to the legacy clients of the
 // audience. Log messages go only to clients that want them. List changes also go to
-// listen streams, and wait if a legacy client has no stream. Log messages are dropped then,
-// and others reach the client if it has a stream at another replica. Notify does not block.
+// listen streams, and wait if a legacy client has no stream. Others are dropped then. Clients
+// whose streams are at other replicas are notified there. Notify does not block.
 func (s *Server) Notify(to Audience, method string, params wire.Raw) {
-	lists := stream.ListChangeOf(method)
 	m := wire.Message{Method: method, Params: params}
+	if !s.notifyHere(to, &m) {
+		s.notifyElsewhere(to, &m)
+	}
+}
+
+// notifyHere is Notify for the streams of this replica. It reports whether no other replica has to
+// notify the audience.
+func (s *Server) notifyHere(to Audience, m *wire.Message) (all bool) {
+	lists := stream.ListChangeOf(m.Method)
 	msg := m.Append(nil)
-	sent := false
 	for _, sess := range s.sessionsOf(to) {
 		switch {
 		case lists != 0:
+			all = sess.HasStream() || !sess.IsSealed()
 			sess.NotifyLists(lists)
-		case method != wire.NoteMessage || sess.WantsLog(params):
-			sent = sess.Send(msg) || sent
+		case m.Method != wire.NoteMessage || sess.WantsLog(m.Params):
+			all = sess.Send(msg) || !sess.IsSealed()
+		default:
+			all = true
 		}
-	}
-	if !sent && to.Client != "" && lists == 0 && method != wire.NoteMessage {
-		s.tellClient(to.Client, msg)
 	}
 	if lists != 0 && to.Principal != "" {
 		s.listens.listChanged(func(principal *call.Principal, _ *call.Client) stream.ListChanges {
@@ -42,6 +49,7 @@ func (s *Server) Notify(to Audience, method string, params wire.Raw) {
 			return 0
 		})
 	}
+	return all && to.Principal == ""
 }
 
 // sessionsOf returns the sessions of an audience.
@@ -56,30 +64,43 @@ func (s *Server) sessionsOf(to Audience) []*session.Session {
 }
 
 // Ask asks a legacy client something that belongs to no call, like
-// [call.BackChannel.Ask]. The Key of c is the id of the session.
+// [call.BackChannel.Ask]. The Key of c is the id of the session. The client may have its stream
+// at another replica.
 func (s *Server) Ask(ctx context.Context, c *call.Client, method string, params wire.Raw) (wire.Raw, error) {
 	if !bridge.Declared(c, method, params) {
 		return undeclared(c, method)
 	}
 	sess := s.sessions.Find(c.Key)
-	if sess == nil {
+	if sess != nil {
+		if answer, sent, err := askOnStream(ctx, sess, method, params); sent {
+			return answer, err
+		}
+	}
+	if s.options.Sessions.Replicas == nil || sess != nil && !sess.IsSealed() {
 		return unanswered(method)
 	}
+	return s.askElsewhere(ctx, c.Key, method, params)
+}
+
+// askOnStream asks the client of a session on one of its streams. It reports false if the session has
+// none.
+func askOnStream(ctx context.Context, sess *session.Session, method string, params wire.Raw) (answer wire.Raw, sent bool, err error) {
 	id, answers := sess.NewAsk()
 	defer sess.ForgetAsk(id)
 	if m := (wire.Message{ID: id, Method: method, Params: params}); !sess.Send(m.Append(nil)) {
-		return unanswered(method)
+		return nil, false, nil
 	}
 	select {
 	case m := <-answers:
 		if m.Error != nil {
-			return nil, m.Error
+			return nil, true, m.Error
 		}
-		return m.Result, nil
+		return m.Result, true, nil
 	case <-sess.Ended():
-		return unanswered(method)
+		answer, err = unanswered(method)
+		return answer, true, err
 	case <-ctx.Done():
 		sess.Send(cancelledNote(id))
-		return nil, ctx.Err()
+		return nil, true, ctx.Err()
 	}
 }

@@ -19,6 +19,8 @@ import (
 type Replicas interface {
 	// Name returns the name of this server among the replicas: letters and digits.
 	Name() string
+	// Others returns the names of the other servers.
+	Others() []string
 	// Tell passes a note to all other replicas, and does not block. It may get lost.
 	Tell(kind string, note []byte)
 	// Call passes a request to a replica and returns its reply. receive gets the messages that come
@@ -33,8 +35,10 @@ var ErrReplicaGone = errors.New("the replica has ended")
 // The kinds of notes and requests among replicas.
 const (
 	noteFromClient = "from-client" // a notification that a client has posted at another replica
-	noteToClient   = "to-client"   // a notification for a client that has no stream at the other replica
+	noteToClient   = "to-client"   // a notification for clients that may have no stream at the other replica
 	requestAnswer  = "answer"      // the answer of a client to an ask of this replica
+	requestStream  = "has-stream"  // whether a session has a stream at this replica
+	requestAsk     = "ask"         // to ask the client of a session on its stream at this replica
 )
 
 // answerTimeout bounds how long an answer may take to another replica.
@@ -58,6 +62,8 @@ type RequestHandler func(ctx context.Context, request []byte, send func(msg []by
 func (s *Server) Requests() map[string]RequestHandler {
 	return map[string]RequestHandler{
 		requestAnswer: s.handleAnswer,
+		requestStream: s.handleHasStream,
+		requestAsk:    s.handleAsk,
 		requestResume: s.handleResume,
 		requestMove:   s.handleMove,
 	}
@@ -65,7 +71,9 @@ func (s *Server) Requests() map[string]RequestHandler {
 
 // sessionMessage is a message in a session, on its way from one replica to another.
 type sessionMessage struct {
-	Session string `json:"session"`
+	Session string `json:"session,omitempty"`
+	// Principal is the key of a principal in a notification for all its clients.
+	Principal string `json:"principal,omitempty"`
 	// Owner is the digest of the principal whose request has brought the message; none in a message
 	// to the client.
 	Owner   []byte   `json:"owner,omitempty"`
@@ -124,21 +132,6 @@ func (s *Server) passOn(sess *session.Session, m *wire.Message) {
 	}
 }
 
-// tellClient sends a notification to a client that has no stream here, if it has one elsewhere.
-func (s *Server) tellClient(id string, msg []byte) {
-	if peers := s.options.Sessions.Replicas; peers != nil {
-		peers.Tell(noteToClient, encode(sessionMessage{Session: id, Message: msg}))
-	}
-}
-
-func (s *Server) heardForClient(note []byte) {
-	if msg, _, err := s.decode(note); err == nil {
-		if sess := s.sessions.Find(msg.Session); sess != nil {
-			sess.Send(msg.Message)
-		}
-	}
-}
-
 func (s *Server) heardFromClient(note []byte) {
 	msg, m, err := s.decode(note)
 	if err != nil {
@@ -164,12 +157,17 @@ func (s *Server) handleAnswer(_ context.Context, request []byte, _ func([]byte) 
 
 // decode returns a message of another replica, and what is in it.
 func (s *Server) decode(data []byte) (sessionMessage, wire.Message, error) {
-	var msg sessionMessage
-	if err := json.Unmarshal(data, &msg); err != nil {
+	msg, err := decodeMessage(data)
+	if err != nil {
 		return msg, wire.Message{}, err
 	}
 	m, err := wire.Parse(msg.Message, s.options.Limits.JSON)
 	return msg, m, err
+}
+
+func decodeMessage(data []byte) (msg sessionMessage, err error) {
+	err = json.Unmarshal(data, &msg)
+	return msg, err
 }
 
 // encode encodes what one replica tells another. It cannot fail: messages are valid JSON.

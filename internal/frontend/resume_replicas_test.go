@@ -420,9 +420,9 @@ func TestForgedResumptions(t *testing.T) {
 			{Session: id, Owner: ownerOf(ann), After: stream.Position{Stream: p.Stream, Number: -1}, To: "X.R1"},
 			{Session: id, Owner: ownerOf(ann), After: stream.Position{Stream: p.Stream, Number: 99}, To: "X.R1"},
 		} {
-			for kind, handle := range a.Requests() {
-				reply, err := handle(t.Context(), encode(q), func([]byte) error { t.Errorf("%s: %+v got a message", kind, q); return nil })
-				if kind != requestAnswer && (err != nil || !strings.Contains(string(reply), `"unknown":true`)) {
+			for _, kind := range []string{requestResume, requestMove} {
+				reply, err := a.Requests()[kind](t.Context(), encode(q), func([]byte) error { t.Errorf("%s: %+v got a message", kind, q); return nil })
+				if err != nil || !strings.Contains(string(reply), `"unknown":true`) {
 					t.Errorf("%s: %+v: %s, %v", kind, q, reply, err)
 				}
 			}

@@ -48,6 +48,7 @@ type Server struct {
 
 	tasks    *tasks
 	restores chan struct{} // one for each session whose subscriptions are restored
+	outside  outsideLimits
 
 	serverInfo wire.Raw // member of a result's _meta, with its name
 	supported  supported
@@ -70,6 +71,7 @@ func New(o Options) *Server {
 
 		tasks:    newTasks(),
 		restores: make(chan struct{}, maxRestores),
+		outside:  newOutsideLimits(),
 	}
 	s.Set(o.Settings)
 	s.sessions = session.NewTable(session.TableOptions{

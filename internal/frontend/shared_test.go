@@ -122,6 +122,15 @@ type clusterPeers struct {
 
 func (p clusterPeers) Name() string { return fmt.Sprint("R", p.self) }
 
+func (p clusterPeers) Others() (names []string) {
+	for i := range p.c.all {
+		if i != p.self {
+			names = append(names, fmt.Sprint("R", i))
+		}
+	}
+	return names
+}
+
 func (p clusterPeers) TellNow(_ context.Context, kind string, note []byte) { p.Tell(kind, note) }
 
 func (p clusterPeers) Tell(kind string, note []byte) {
