@@ -138,7 +138,7 @@ type Gateway struct {
 
 	store *shared // the configured store, nil with kind memory
 
-	results *results.Memory // long results of tools, for reading on
+	results resultStore // long results of tools, for reading on
 
 	grants *credentials.Store // of principals, for upstreams with auth.kind user
 	web    *credentials.Web   // the pages on which principals give grants
@@ -231,7 +231,6 @@ func New(o Options) (*Gateway, error) {
 	g.inspector = inspect.New(inspected{g})
 	g.info = serverInfo(o.Version)
 	g.embeddings = g.newEmbeddings()
-	g.results = results.NewMemory(resultLimits(o.Config.Results), g.resultMetrics)
 	g.grants = credentials.NewStore(g.state.Path())
 	if g.store = g.openStore(); g.store != nil {
 		o.Store = g.store
@@ -239,6 +238,7 @@ func New(o Options) (*Gateway, error) {
 	if o.Store != nil {
 		g.share(o.Store)
 	}
+	g.results = g.newResults(o.Store)
 	if err := g.open(&o); err != nil {
 		g.store.close()
 		g.stopExporter()

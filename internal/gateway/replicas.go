@@ -13,6 +13,7 @@ import (
 	"mcpgateway/internal/replica"
 	"mcpgateway/internal/replica/lease"
 	"mcpgateway/internal/replica/sharedlimits"
+	"mcpgateway/internal/replica/sharedresults"
 	"mcpgateway/internal/sessionstore"
 	"mcpgateway/internal/store"
 )
@@ -36,7 +37,8 @@ type sharing struct {
 	tokens   sharedTokens
 	limits   sharedLimits
 	// leases say which replica holds the session of a client or principal with an upstream.
-	leases *lease.Leases
+	leases  *lease.Leases
+	results *sharedresults.Store
 
 	elicited *rate.Limiter // of the notes about elicitations
 }
@@ -88,6 +90,10 @@ func (s *sharing) run(ctx context.Context, group *errgroup.Group) {
 	})
 	group.Go(func() error {
 		s.leases.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		s.results.Run(ctx)
 		return nil
 	})
 	group.Go(func() error {

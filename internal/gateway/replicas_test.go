@@ -16,18 +16,24 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// startReplicas runs gateways with one key and one store until the test ends. Each has a function that ends
-// it early.
+// startReplicas runs demo gateways with one key and one store until the test ends. Each has a function that
+// ends it early.
 func startReplicas(t *testing.T, n int) (all []*Gateway, ends []func()) {
+	t.Helper()
+	return startReplicasOf(t, n, true, "upstreams: {none: {url: 'http://127.0.0.1:1/mcp'}}")
+}
+
+// startReplicasOf is startReplicas with a configuration.
+func startReplicasOf(t *testing.T, n int, demo bool, text string) (all []*Gateway, ends []func()) {
 	t.Helper()
 	kept := store.Sealed(new(store.Memory), [][]byte{[]byte(strings.Repeat("k", 32))}, func(kind string, err error) { t.Errorf("%s: %v", kind, err) })
 	for range n {
-		cfg, err := config.Parse("gateway.yaml", []byte("bridge: {keys: [a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=]}\nupstreams: {none: {url: 'http://127.0.0.1:1/mcp'}}"), os.LookupEnv, CheckConditions())
+		cfg, err := config.Parse("gateway.yaml", []byte("bridge: {keys: [a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=]}\n"+text), os.LookupEnv, CheckConditions())
 		if err != nil {
 			t.Fatal(err)
 		}
 		cfg.Listen, cfg.Admin.Listen, cfg.StateDir = "127.0.0.1:0", "127.0.0.1:0", t.TempDir()
-		g, err := New(Options{Config: cfg, Demo: true, Version: "test", Logger: zap.NewNop(), Store: kept})
+		g, err := New(Options{Config: cfg, Demo: demo, Version: "test", Logger: zap.NewNop(), Store: kept})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,12 +3,16 @@ package gateway
 import (
 	"time"
 
+	"go.uber.org/zap"
+
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/metatool"
+	"mcpgateway/internal/replica/sharedresults"
 	"mcpgateway/internal/results"
 	"mcpgateway/internal/router"
+	"mcpgateway/internal/store"
 )
 
 // addResultRules translates what a profile says about results of tools.
@@ -26,6 +30,32 @@ func (gen *generation) addResultRules(c *config.Profile, ttl time.Duration) {
 	gen.results[name] = router.ResultRules{
 		Max: int(c.MaxResult), TTL: ttl, CutStructured: c.StructuredContent == config.StructuredCut, ImageSide: c.Images.Max,
 	}
+}
+
+// resultStore keeps long results.
+type resultStore interface {
+	results.Store
+	SetLimits(results.Limits)
+	Retain(keep func(profile string) bool)
+	Close()
+}
+
+// newResults returns what keeps long results: this replica, and with a store all of them. It is called once.
+func (g *Gateway) newResults(s store.Store) resultStore {
+	limits := resultLimits(g.cfg.Results)
+	local := results.NewMemory(limits, g.resultMetrics)
+	if s == nil {
+		return local
+	}
+	metrics := sharedresults.NewMetrics()
+	g.registry.MustRegister(metrics.Collectors()...)
+	g.sharing.results = sharedresults.New(sharedresults.Options{
+		Values: s, Local: local, Limits: limits, Metrics: metrics,
+		Unshared: func(err error) {
+			g.ratelog.Warn("a long result is kept by this replica alone for now", zap.Error(err))
+		},
+	})
+	return g.sharing.results
 }
 
 // resultLimits are the limits of what is kept of long results.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/wire"
 )
 
@@ -243,5 +244,38 @@ func TestResultsOfOthersChangeNothing(t *testing.T) {
 		if diff := cmp.Diff(worlds[0], worlds[1]); diff != "" {
 			t.Errorf("seed %d: with (-) and without (+) the others:\n%s", seed, diff)
 		}
+	}
+}
+
+// A result that one replica keeps is read at another one: by the principal that has it, in the profile that it was kept in.
+func TestResultsAmongReplicas(t *testing.T) {
+	all, ends := startReplicasOf(t, 2, false, longConfig(longServer(t), "{p: {max_result: 4KiB}, q: {max_result: 4KiB}}", ""))
+	at := func(replica int, profile, key string) longClient {
+		return longClient{t, "http://" + all[replica].Addr() + "/mcp/" + profile, key}
+	}
+	for _, g := range all {
+		polltest.Until(t, "the upstream is connected", func() bool { return len(g.waitingFor()) == 0 })
+	}
+	_, id := at(0, "p", "ann").say("hello")
+	if id == "" {
+		t.Fatal("no result is kept")
+	}
+	for name, other := range map[string]longClient{"principal": at(1, "p", "bob"), "profile": at(1, "q", "ann")} {
+		if got := other.read(id, ""); !strings.Contains(got, "not found") {
+			t.Errorf("another %s reads %.200s", name, got)
+		}
+	}
+	ann := at(1, "p", "ann")
+	for query, want := range map[string]string{"?range=0-4": `"text":"hello"`, "?lines=2-2": `"text":"hello\n"`, "?grep=hell": "hello"} {
+		if got := ann.read(id, query); !strings.Contains(got, want) {
+			t.Errorf("%s: %.300s", query, got)
+		}
+	}
+	if _, again := ann.say("hello"); again != id {
+		t.Errorf("an equal result has the id %s at the other replica, want %s", again, id)
+	}
+	ends[0]()
+	if got := ann.read(id, "?range=0-4"); !strings.Contains(got, `"text":"hello"`) {
+		t.Errorf("after the end of the replica that kept it: %.300s", got)
 	}
 }

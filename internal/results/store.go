@@ -95,7 +95,7 @@ func NewMemory(limits Limits, metrics *Metrics) *Memory {
 
 // Put implements Store.
 func (m *Memory) Put(_ context.Context, owner Owner, d *Document) (string, error) {
-	k := &kept{Document: d, owner: owner, hash: maphash.Bytes(m.seed, d.Text) ^ maphash.String(m.seed, owner.Profile), size: d.Size()}
+	k := m.newKept(owner, d)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.keep != nil && !m.keep(owner.Profile) { // the call began before a reload
@@ -103,28 +103,110 @@ func (m *Memory) Put(_ context.Context, owner Owner, d *Document) (string, error
 	}
 	k.expires = time.Now().Add(m.limits.TTL)
 	if same := m.same(k); same != nil {
-		// It is the newest again, so that the ends of both lists stay sorted by expiry.
-		same.expires = k.expires
-		m.all.MoveToBack(same.inAll)
-		m.owners[owner.Identity].all.MoveToBack(same.inOwner)
+		m.renew(same, k.expires)
 		return same.id, nil
 	}
-	if k.size > min(m.limits.PerOwner, m.limits.Total) {
-		return "", ErrTooLarge
+	k.id = NewID()
+	if err := m.add(k); err != nil {
+		return "", err
 	}
-	m.makeRoom(owner.Identity, k.size)
-	h := m.owners[owner.Identity]
+	return k.id, nil
+}
+
+// PutAs keeps a document of another store under the id that it has there, until it expires there. The
+// error is one of Put.
+func (m *Memory) PutAs(owner Owner, id string, d *Document, expires time.Time) error {
+	k := m.newKept(owner, d)
+	k.id, k.expires = id, expires
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.keep != nil && !m.keep(owner.Profile) {
+		return ErrUnread
+	}
+	if last := time.Now().Add(m.limits.TTL); k.expires.After(last) {
+		k.expires = last
+	}
+	if h := m.owners[owner.Identity]; h != nil && h.docs[id] != nil {
+		m.remove(h.docs[id])
+	}
+	err := m.add(k)
+	if first := m.all.Front(); m.timer != nil && first == k.inAll && first != nil {
+		m.timer.Stop()
+		m.timer = nil // it waits for one that expires later
+	}
+	m.changed()
+	return err
+}
+
+// Find returns the id of an equal document of the owner, "" for none.
+func (m *Memory) Find(owner Owner, d *Document) string {
+	k := m.newKept(owner, d)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if same := m.same(k); same != nil && time.Now().Before(same.expires) {
+		return same.id
+	}
+	return ""
+}
+
+// Held returns a document and when it expires, nil if it is not kept.
+func (m *Memory) Held(owner Owner, id string) (*Document, time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k := m.find(owner, id); k != nil {
+		return k.Document, k.expires
+	}
+	return nil, time.Time{}
+}
+
+// Remove removes a document.
+func (m *Memory) Remove(owner Owner, id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k := m.find(owner, id); k != nil {
+		m.remove(k)
+		m.changed()
+	}
+}
+
+func (m *Memory) newKept(owner Owner, d *Document) *kept {
+	return &kept{Document: d, owner: owner, hash: maphash.Bytes(m.seed, d.Text) ^ maphash.String(m.seed, owner.Profile), size: d.Size()}
+}
+
+// add makes room for a document and adds it. The caller holds mu.
+func (m *Memory) add(k *kept) error {
+	if k.size > min(m.limits.PerOwner, m.limits.Total) {
+		return ErrTooLarge
+	}
+	m.makeRoom(k.owner.Identity, k.size)
+	h := m.owners[k.owner.Identity]
 	if h == nil {
 		h = &holdings{docs: map[string]*kept{}, byHash: map[uint64]*kept{}}
-		m.owners[owner.Identity] = h
+		m.owners[k.owner.Identity] = h
 	}
-	k.id = newID()
 	h.docs[k.id], h.byHash[k.hash] = k, k
-	k.inAll, k.inOwner = m.all.PushBack(k), h.all.PushBack(k)
+	k.inAll, k.inOwner = insert(&m.all, k), insert(&h.all, k)
 	h.total += k.size
 	m.total += k.size
 	m.changed()
-	return k.id, nil
+	return nil
+}
+
+// renew makes a document expire later than all others, so that both lists stay sorted by expiry.
+func (m *Memory) renew(k *kept, expires time.Time) {
+	k.expires = expires
+	m.all.MoveToBack(k.inAll)
+	m.owners[k.owner.Identity].all.MoveToBack(k.inOwner)
+}
+
+// insert adds a document to a list that is sorted by expiry.
+func insert(l *list.List, k *kept) *list.Element {
+	for e := l.Back(); e != nil; e = e.Prev() {
+		if !e.Value.(*kept).expires.After(k.expires) {
+			return l.InsertAfter(k, e)
+		}
+	}
+	return l.PushFront(k)
 }
 
 // same returns an equal document that the owner keeps, nil for none.
@@ -185,15 +267,22 @@ func (m *Memory) remove(k *kept) {
 func (m *Memory) Get(_ context.Context, owner Owner, id string) (*Document, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if k := m.find(owner, id); k != nil {
+		return k.Document, nil
+	}
+	return nil, ErrUnknown
+}
+
+// find returns a document of the owner that has not expired, nil for none. The caller holds mu.
+func (m *Memory) find(owner Owner, id string) *kept {
 	h := m.owners[owner.Identity]
 	if h == nil {
-		return nil, ErrUnknown
+		return nil
 	}
-	k := h.docs[id]
-	if k == nil || k.owner != owner || !time.Now().Before(k.expires) {
-		return nil, ErrUnknown
+	if k := h.docs[id]; k != nil && k.owner == owner && time.Now().Before(k.expires) {
+		return k
 	}
-	return k.Document, nil
+	return nil
 }
 
 // SetLimits changes the limits. Documents that are kept expire when they would have, or earlier
@@ -276,8 +365,8 @@ func (m *Memory) tick() {
 // Close removes all documents and keeps no new ones.
 func (m *Memory) Close() { m.Retain(func(string) bool { return false }) }
 
-// newID returns an id that nobody can guess, in characters that no reader of URIs changes.
-func newID() string {
+// NewID returns an id that nobody can guess, in characters that no reader of URIs changes.
+func NewID() string {
 	var b [20]byte
 	rand.Read(b[:]) // never fails
 	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
