@@ -65,10 +65,18 @@ const (
 
 // Admin is the address for operators.
 type Admin struct {
-	Listen string `yaml:"listen" default:"127.0.0.1:9090" format:"address" doc:"address of /healthz, /readyz and /metrics"`
-	Token  Secret `yaml:"token" doc:"bearer token for the console, reload and profiles; without one they serve only programs on this machine, and no proxies"`
-	Pprof  bool   `yaml:"pprof" default:"false" doc:"serve Go profiles under /debug/pprof"`
-	UI     UI     `yaml:"ui" default:"true" enum:"true|false|public" doc:"serve the console at /ui; public also serves it at the main address, for principals that a rule with what.admin allows"`
+	Listen  string `yaml:"listen" default:"127.0.0.1:9090" format:"address" doc:"address of /healthz, /readyz and /metrics"`
+	Token   Secret `yaml:"token" doc:"bearer token for the console, reload and profiles; without one they serve only programs on this machine, and no proxies"`
+	Pprof   bool   `yaml:"pprof" default:"false" doc:"serve Go profiles under /debug/pprof"`
+	UI      UI     `yaml:"ui" default:"true" enum:"true|false|public" doc:"serve the console at /ui; public also serves it at the main address, for principals that a rule with what.admin allows"`
+	Actions bool   `yaml:"actions" default:"false" doc:"let the console act, not only show: accept changed definitions, revoke grants, call tools"`
+}
+
+// check warns of actions that nothing proves to be those of a person.
+func (a *Admin) check(m *mapping) {
+	if a.Actions && a.Token.IsZero() && !m.intended["token"] {
+		m.warnf("actions", "without admin.token every program on this machine can act in the console, MCP servers included; set admin.token")
+	}
 }
 
 // UI says where the console is served.

@@ -74,6 +74,7 @@ type view struct {
 	CSRF    string
 	Live    bool // the page has regions that change
 	Private bool // there is a session to end
+	Actions bool // the forms of actions are served
 	Now     time.Time
 }
 
@@ -86,7 +87,7 @@ type navEntry struct {
 func (c *Console) viewOf(r *http.Request, p *page, data any) *view {
 	v := &view{
 		Title: p.title, Data: data, Here: r.URL.RequestURI(), Theme: themeOf(r), Themes: themes, CSRF: c.formToken(r),
-		Live: len(templates[p.name].regions) > 0, Private: c.Token != "" && p != loginPage, Now: time.Now(),
+		Live: len(templates[p.name].regions) > 0, Private: c.Token != "" && p != loginPage, Actions: c.Actions, Now: time.Now(),
 	}
 	if p == loginPage {
 		return v

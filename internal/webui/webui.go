@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/inspect"
@@ -32,6 +33,10 @@ type Options struct {
 	// Token is the admin token. Without one, the console is for requests that a program on this
 	// machine sent directly.
 	Token string
+	// Actions has the console serve its actions. Without it the pages only show.
+	Actions bool
+	// Log gets a line for each action.
+	Log *zap.Logger
 	// Assume completes a principal that a person describes, as authentication in the named profile
 	// would: with the groups and scopes of the configuration. remarks are sentences about what does
 	// not fit. It may be nil.
@@ -83,6 +88,9 @@ func New(o Options) *Console {
 			}
 		}
 		r.Get("/events", c.serveEvents)
+		for _, a := range actions {
+			r.Post(a.path, func(w http.ResponseWriter, r *http.Request) { c.serveAction(w, r, a) })
+		}
 		r.Post("/theme", c.serveTheme)
 		r.Post("/logout", c.serveLogout)
 	})

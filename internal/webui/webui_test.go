@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
@@ -117,6 +118,9 @@ func newTestConsole(t *testing.T, o Options) (*Console, *fake) {
 		o.Status = func() (*inspect.Status, error) {
 			return o.Inspector.Status(inspect.Process{Version: "1.2.3", File: hostile, Started: time.Now(), Metrics: registry})
 		}
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
 	}
 	return New(o), f
 }
