@@ -19,12 +19,15 @@ const (
 	killEvery = 3 * time.Second
 )
 
-// startAll runs the replicas with a store at an address, and two upstreams.
-func startAll(t *testing.T, redis string) (*rig.Replicas, map[string]*server) {
+// redisAt is the configuration of a store at an address.
+func redisAt(addr string) rig.Config { return rig.Config{"kind": "redis", "url": "redis://" + addr} }
+
+// startAll runs the replicas with a store, and two upstreams.
+func startAll(t *testing.T, store rig.Config) (*rig.Replicas, map[string]*server) {
 	t.Helper()
 	servers := map[string]*server{"legacy": startServer(t, "legacy", false), "modern": startServer(t, "modern", true)}
 	return rig.StartReplicas(t, replicas, rig.Config{
-		"store":     rig.Config{"kind": "redis", "url": "redis://" + redis},
+		"store":     store,
 		"upstreams": rig.Upstreams{"legacy": {"url": servers["legacy"].url}, "modern": {"url": servers["modern"].url}},
 	}), servers
 }
@@ -32,7 +35,7 @@ func startAll(t *testing.T, redis string) (*rig.Replicas, map[string]*server) {
 // A killed replica loses its streams and the calls in flight on it, and nothing else.
 func TestKilledReplicas(t *testing.T) {
 	redis, _ := rig.StartRedis(t)
-	r, servers := startAll(t, redis)
+	r, servers := startAll(t, redisAt(redis))
 	ctx, cancel := context.WithTimeout(t.Context(), *duration+2*within)
 	defer cancel()
 	l := &load{t: t, url: r.URL, servers: servers, over: make(chan struct{})}
@@ -72,7 +75,7 @@ func TestKilledReplicas(t *testing.T) {
 // Replicas that end by SIGTERM one after another fail no call.
 func TestRollingRestart(t *testing.T) {
 	redis, _ := rig.StartRedis(t)
-	r, servers := startAll(t, redis)
+	r, servers := startAll(t, redisAt(redis))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*within)
 	defer cancel()
 	l := &load{t: t, url: r.URL, servers: servers, over: make(chan struct{}), strict: true}

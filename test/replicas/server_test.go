@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,8 @@ type server struct {
 
 	mu   sync.Mutex
 	done map[string]int // calls of record, by token
+
+	waiting atomic.Int64 // calls of wait that run
 }
 
 // times returns how often a token was recorded.
@@ -39,7 +42,7 @@ func (s *server) touch(ctx context.Context) error {
 const progressPause = 10 * time.Millisecond
 
 // startServer runs a server over HTTP until the test ends, without sessions in the modern era and with sessions in the legacy era. Its tool record is
-// not safe to repeat; count reports progress up to n before its result.
+// not safe to repeat; count reports progress up to n before its result; ask returns what the client's user says; wait runs until it is cancelled.
 func startServer(t *testing.T, name string, modern bool) *server {
 	t.Helper()
 	s := &server{done: make(map[string]int)}
@@ -73,6 +76,23 @@ func startServer(t *testing.T, name string, modern bool) *server {
 			<-tick.C
 		}
 		return text("counted"), nil
+	})
+	s.mcp.AddTool(&mcp.Tool{Name: "ask", InputSchema: schema}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		res, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Go on?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
+		if err != nil {
+			return nil, err
+		}
+		return text(res.Action), nil
+	})
+	s.mcp.AddTool(&mcp.Tool{Name: "wait", InputSchema: schema}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		s.waiting.Add(1)
+		defer s.waiting.Add(-1)
+		err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1})
+		if err != nil {
+			return nil, err
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
 	})
 	s.mcp.AddResource(&mcp.Resource{Name: "touched", URI: touched}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: touched, Text: "now"}}}, nil

@@ -24,7 +24,7 @@ const outage = 5 * time.Second
 func TestStoreOutages(t *testing.T) {
 	addr, server := rig.StartRedis(t)
 	wire := newSlowWire(t, addr)
-	r, servers := startAll(t, wire.addr)
+	r, servers := startAll(t, redisAt(wire.addr))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*within)
 	defer cancel()
 

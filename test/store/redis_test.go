@@ -10,7 +10,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -25,7 +24,6 @@ import (
 	"mcpgateway/internal/store/redis"
 	"mcpgateway/internal/store/storetest"
 	"mcpgateway/test/internal/netns"
-	"mcpgateway/test/internal/process"
 	"mcpgateway/test/internal/rig"
 )
 
@@ -64,16 +62,6 @@ func TestUserAndDatabase(t *testing.T) {
 	}
 }
 
-// cli runs redis-cli and returns its output.
-func cli(t testing.TB, args ...string) string {
-	t.Helper()
-	out, stderr, err := process.Run(t.Context(), t, "", process.Options{Args: append([]string{rig.Debian(t, "redis-cli")}, args...)})
-	if err != nil {
-		t.Fatalf("redis-cli %q: %v\n%s%s", args, err, out, stderr)
-	}
-	return out
-}
-
 func TestCluster(t *testing.T) {
 	var addrs []string
 	for range 3 {
@@ -81,11 +69,10 @@ func TestCluster(t *testing.T) {
 		addr, _ := rig.StartRedis(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-config-file", filepath.Join(t.TempDir(), "nodes.conf"))
 		addrs = append(addrs, addr)
 	}
-	cli(t, append(append([]string{"--cluster", "create"}, addrs...), "--cluster-yes")...)
+	rig.RedisCLI(t, addrs[0], append(append([]string{"--cluster", "create"}, addrs...), "--cluster-yes")...)
 	for _, addr := range addrs {
-		host, port, _ := net.SplitHostPort(addr)
 		polltest.Until(t, "the cluster works", func() bool {
-			return strings.Contains(cli(t, "-h", host, "-p", port, "cluster", "info"), "cluster_state:ok")
+			return strings.Contains(rig.RedisCLI(t, addr, "cluster", "info"), "cluster_state:ok")
 		})
 	}
 	contract(t, redis.Options{Mode: redis.Cluster, Addrs: addrs[:1]})
@@ -93,31 +80,14 @@ func TestCluster(t *testing.T) {
 
 // A failover loses no key that was replicated, and the store works again by itself.
 func TestSentinel(t *testing.T) {
-	master, first := rig.StartRedis(t)
-	host, port, _ := net.SplitHostPort(master)
-	replica, _ := rig.StartRedis(t, "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0")
-
-	file := filepath.Join(t.TempDir(), "sentinel.conf")
-	sentinel := netns.Addr()
-	_, sentinelPort, _ := net.SplitHostPort(sentinel)
-	text := fmt.Sprintf("bind 127.0.0.1\nport %s\nsentinel monitor main %s %s 1\nsentinel down-after-milliseconds main 300\nsentinel failover-timeout main 2000\n", sentinelPort, host, port)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p := process.Start(t, process.Options{Name: "redis-sentinel", Args: []string{rig.Debian(t, "redis-server"), file, "--sentinel"}})
-	p.WaitListening(t, sentinel)
-
-	o := redis.Options{Mode: redis.Sentinel, Addrs: []string{sentinel}, Master: "main"}
+	failover := rig.StartRedisFailover(t, 1)
+	o := redis.Options{Mode: redis.Sentinel, Addrs: failover.Sentinels, Master: "main"}
 	s, key := open(t, o), store.Key{Kind: "value", Name: "kept"}
 	if err := s.Put(t.Context(), key, []byte("x"), time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	_, replicaPort, _ := net.SplitHostPort(replica)
-	polltest.Until(t, "the value is replicated", func() bool { return strings.Contains(cli(t, "-p", replicaPort, "dbsize"), "1") })
-	polltest.Until(t, "Sentinel knows the replica", func() bool {
-		return strings.Contains(cli(t, "-p", sentinelPort, "sentinel", "replicas", "main"), replicaPort)
-	})
-	first.Kill()
+	polltest.Until(t, "the value is replicated", func() bool { return strings.Contains(rig.RedisCLI(t, failover.Replica, "dbsize"), "1") })
+	failover.Master.Kill()
 	polltest.UntilNil(t, "the store works", func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -228,7 +198,6 @@ func TestServerAway(t *testing.T) {
 // Redis has neither names nor values that a test wrote in clear text, and nothing without an end.
 func TestKeys(t *testing.T) {
 	addr, _ := rig.StartRedis(t)
-	_, port, _ := net.SplitHostPort(addr)
 	s, ctx := open(t, redis.Options{Addrs: []string{addr}}), t.Context()
 	key := store.Key{Kind: "session", Name: "secret"}
 	limit := store.Limit{Key: key, Rate: 1, Burst: 5, Concurrent: 5}
@@ -239,7 +208,7 @@ func TestKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := strings.Fields(cli(t, "-p", port, "keys", "*"))
+	names := strings.Fields(rig.RedisCLI(t, addr, "keys", "*"))
 	if len(names) != 6 {
 		t.Errorf("the keys are %q", names)
 	}
@@ -247,7 +216,7 @@ func TestKeys(t *testing.T) {
 		if !strings.HasPrefix(name, "test:v1:") || strings.Contains(name, "secret") {
 			t.Errorf("a key is %q", name)
 		}
-		if left := strings.TrimSpace(cli(t, "-p", port, "pttl", name)); strings.HasPrefix(left, "-") {
+		if left := strings.TrimSpace(rig.RedisCLI(t, addr, "pttl", name)); strings.HasPrefix(left, "-") {
 			t.Errorf("%s has no end: %s", name, left)
 		}
 	}
