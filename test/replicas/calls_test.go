@@ -24,25 +24,34 @@ func at(t *testing.T, url, revision string) *raw.Client {
 	return c
 }
 
-// park begins a call of a modern client that waits for an answer, and returns its request state.
-func park(ctx context.Context, t *testing.T, c *raw.Client) string {
+// parked is a call of a modern client that waits for the answer to a question.
+type parked struct{ tool, state, question string }
+
+// park begins a call that asks its client.
+func park(ctx context.Context, t *testing.T, c *raw.Client, tool string) parked {
 	t.Helper()
-	answer, err := c.Send(ctx, "tools/call", `{"name":"legacy__ask","arguments":{},"_meta":{`+canAsk+`}}`)
+	answer, err := c.Send(ctx, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":{},"_meta":{%s}}`, tool, canAsk))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var result struct{ RequestState string }
-	if err := json.Unmarshal([]byte(answer.Response.Member("result")), &result); err != nil || result.RequestState == "" {
-		t.Fatalf("the call is not parked: %s (%v)", answer.Response.Text, err)
+	var result struct {
+		RequestState  string
+		InputRequests map[string]any
 	}
-	return result.RequestState
+	if err := json.Unmarshal([]byte(answer.Response.Member("result")), &result); err != nil || len(result.InputRequests) != 1 {
+		t.Fatalf("the call does not ask: %s (%v)", answer.Response.Text, err)
+	}
+	p := parked{tool: tool, state: result.RequestState}
+	for p.question = range result.InputRequests {
+	}
+	return p
 }
 
 // retry sends the call again with the state and an answer.
-func retry(ctx context.Context, t *testing.T, c *raw.Client, state string) raw.Answer {
+func retry(ctx context.Context, t *testing.T, c *raw.Client, p parked) raw.Answer {
 	t.Helper()
 	answer, err := c.Send(ctx, "tools/call", fmt.Sprintf(
-		`{"name":"legacy__ask","arguments":{},"requestState":%q,"inputResponses":{"ask-1":{"action":"accept","content":{}}},"_meta":{%s}}`, state, canAsk))
+		`{"name":%q,"arguments":{},"requestState":%q,"inputResponses":{%q:{"action":"accept","content":{}}},"_meta":{%s}}`, p.tool, p.state, p.question, canAsk))
 	if err != nil {
 		t.Fatal(err)
 	}

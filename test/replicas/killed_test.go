@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -22,14 +23,20 @@ const (
 // redisAt is the configuration of a store at an address.
 func redisAt(addr string) rig.Config { return rig.Config{"kind": "redis", "url": "redis://" + addr} }
 
-// startAll runs the replicas with a store, and two upstreams.
-func startAll(t *testing.T, store rig.Config) (*rig.Replicas, map[string]*server) {
+// startAll runs the replicas with a store, or without one if it is nil, and two upstreams. more has further keys.
+func startAll(t *testing.T, store rig.Config, more ...rig.Config) (*rig.Replicas, map[string]*server) {
 	t.Helper()
 	servers := map[string]*server{"legacy": startServer(t, "legacy", false), "modern": startServer(t, "modern", true)}
-	return rig.StartReplicas(t, replicas, rig.Config{
-		"store":     store,
+	config := rig.Config{
 		"upstreams": rig.Upstreams{"legacy": {"url": servers["legacy"].url}, "modern": {"url": servers["modern"].url}},
-	}), servers
+	}
+	if store != nil {
+		config["store"] = store
+	}
+	for _, m := range more {
+		maps.Copy(config, m)
+	}
+	return rig.StartReplicas(t, replicas, config), servers
 }
 
 // A killed replica loses its streams and the calls in flight on it, and nothing else.

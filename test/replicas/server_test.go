@@ -31,11 +31,20 @@ func (s *server) times(token string) int {
 	return s.done[token]
 }
 
-// touched is the resource that changes when touch is called.
-const touched = "test://touched"
+// The resources of a server.
+const touched, other = "test://touched", "test://other"
 
-func (s *server) touch(ctx context.Context) error {
-	return s.mcp.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: touched})
+func (s *server) touch(ctx context.Context) error { return s.update(ctx, touched) }
+
+// update tells all subscribers that a resource has changed.
+func (s *server) update(ctx context.Context, uri string) error {
+	return s.mcp.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri})
+}
+
+func (s *server) addResource(uri string) {
+	s.mcp.AddResource(&mcp.Resource{Name: uri, URI: uri}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, Text: "now"}}}, nil
+	})
 }
 
 // progressPause is the time between two steps of the tool count.
@@ -47,7 +56,10 @@ func startServer(t *testing.T, name string, modern bool) *server {
 	t.Helper()
 	s := &server{done: make(map[string]int)}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{
-		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
+		SubscribeHandler: func(context.Context, *mcp.SubscribeRequest) error { return nil },
+		CompletionHandler: func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{"completed"}}}, nil
+		},
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
 	})
 	schema := json.RawMessage(`{"type":"object"}`)
@@ -78,7 +90,14 @@ func startServer(t *testing.T, name string, modern bool) *server {
 		return text("counted"), nil
 	})
 	s.mcp.AddTool(&mcp.Tool{Name: "ask", InputSchema: schema}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		res, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Go on?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
+		question := &mcp.ElicitParams{Mode: "form", Message: "Go on?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
+		if answer, ok := r.Params.InputResponses["question"].(*mcp.ElicitResult); ok {
+			return text(answer.Action), nil
+		}
+		if modern {
+			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"question": question}, RequestState: "asked"}, nil
+		}
+		res, err := r.Session.Elicit(ctx, question)
 		if err != nil {
 			return nil, err
 		}
@@ -94,9 +113,15 @@ func startServer(t *testing.T, name string, modern bool) *server {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	s.mcp.AddResource(&mcp.Resource{Name: "touched", URI: touched}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: touched, Text: "now"}}}, nil
+	for _, name := range []string{"limited", "confirmed"} {
+		s.mcp.AddTool(&mcp.Tool{Name: name, InputSchema: schema}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return text("done"), nil })
+	}
+	s.mcp.AddPrompt(&mcp.Prompt{Name: "hello", Arguments: []*mcp.PromptArgument{{Name: "name"}}}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: "hello"}}}}, nil
 	})
+	for _, uri := range []string{touched, other} {
+		s.addResource(uri)
+	}
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{Stateless: modern}))
 	s.url = web.URL
 	t.Cleanup(func() {

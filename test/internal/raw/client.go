@@ -31,6 +31,11 @@ func Open(ctx context.Context, url, revision string) (*Client, error) {
 	return OpenWith(ctx, url, revision, nil)
 }
 
+// Join returns a client in a legacy session that another one has opened, or, with session "", one that has not opened any.
+func Join(url, session string, extra http.Header) *Client {
+	return &Client{url: url, revision: Legacy, session: session, extra: extra, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+}
+
 // OpenWith is Open for a client that sends these headers with every request.
 func OpenWith(ctx context.Context, url, revision string, extra http.Header) (*Client, error) {
 	c := &Client{url: url, revision: revision, extra: extra, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}

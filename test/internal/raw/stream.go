@@ -23,6 +23,24 @@ func (c *Client) Subscribe(ctx context.Context) (*Stream, error) {
 		body = fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"subscriptions/listen","params":{"notifications":`+
 			`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true},"_meta":{%s}}}`, c.last.Add(1), c.Meta())
 	}
+	return c.stream(ctx, verb, header, body)
+}
+
+// Listen opens the GET stream of a session, after the event with this id if it is not "".
+func (c *Client) Listen(ctx context.Context, lastEvent string) (*Stream, error) {
+	header := http.Header{}
+	if lastEvent != "" {
+		header.Set("Last-Event-Id", lastEvent)
+	}
+	return c.stream(ctx, http.MethodGet, header, "")
+}
+
+// Begin sends a request with this id, and returns the event stream of its answer.
+func (c *Client) Begin(ctx context.Context, id int, method, params string) (*Stream, error) {
+	return c.stream(ctx, http.MethodPost, c.header(method, params), fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params))
+}
+
+func (c *Client) stream(ctx context.Context, verb string, header http.Header, body string) (*Stream, error) {
 	response, err := c.do(ctx, verb, header, body)
 	if err != nil {
 		return nil, err
@@ -36,6 +54,9 @@ func (c *Client) Subscribe(ctx context.Context) (*Stream, error) {
 
 // Next returns the next message. The error is io.EOF after the server has ended the stream.
 func (s *Stream) Next() (Message, error) { return s.events.next() }
+
+// LastEvent returns the id of the last event, "" if there was none.
+func (s *Stream) LastEvent() string { return s.events.id }
 
 // Close ends the stream.
 func (s *Stream) Close() error { return s.body.Close() }

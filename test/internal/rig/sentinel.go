@@ -45,7 +45,9 @@ func StartRedisFailover(t testing.TB, n int) *RedisFailover {
 		r.Sentinels = append(r.Sentinels, addr)
 	}
 	r.URL = "redis+sentinel://" + strings.Join(r.Sentinels, ",") + "/" + masterName
-	polltest.Until(t, "the replica has all data", func() bool { return strings.Contains(RedisCLI(t, replica, "info", "replication"), "master_link_status:up") })
+	polltest.Until(t, "the replica has all data", func() bool {
+		return strings.Contains(RedisCLI(t, replica, "info", "replication"), "master_link_status:up")
+	})
 	for _, addr := range r.Sentinels {
 		polltest.UntilNil(t, "the Sentinels know all servers", func() error {
 			out := RedisCLI(t, addr, "sentinel", "master", masterName)
