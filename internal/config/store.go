@@ -25,12 +25,12 @@ type Store struct {
 	Kind   StoreKind `yaml:"kind" default:"memory" enum:"memory|redis" doc:"memory keeps everything in this process; redis shares it with all replicas that have the same store and the same keys, and needs bridge.keys"`
 	URL    Secret    `yaml:"url" format:"store-url" doc:"servers of kind redis: redis://[user:password@]host[:port][/db], redis+sentinel://host,host/name[/db] or redis+cluster://host,host; rediss for TLS"`
 	Prefix string    `yaml:"prefix" default:"mcpgateway" format:"store-prefix" doc:"begins all keys in the store; replicas with another prefix are another deployment"`
-	TLS    StoreTLS  `yaml:"tls" doc:"TLS toward the store, for URLs that begin with rediss"`
+	TLS    ClientTLS `yaml:"tls" doc:"TLS toward the store, for URLs that begin with rediss"`
 	Keys   []Secret  `yaml:"key" format:"seal-key" single:"true" doc:"keys that seal what is in the store, the first for new values; empty means those of bridge.keys"`
 }
 
-// StoreTLS says how the gateway reaches the store over TLS. It reads the files again when they change.
-type StoreTLS struct {
+// ClientTLS says how the gateway reaches a server over TLS.
+type ClientTLS struct {
 	CA   string `yaml:"ca" doc:"file with the authorities of the servers' certificates, in PEM; empty means those of the system"`
 	Cert string `yaml:"cert" doc:"file with the certificate that the gateway shows, in PEM"`
 	Key  string `yaml:"key" doc:"file with its private key, in PEM"`
@@ -57,16 +57,23 @@ func (s *Store) check(m *mapping) {
 		}
 		return // an error about the URL is reported already
 	}
-	t := s.TLS
 	switch {
-	case t != (StoreTLS{}) && !servers.TLS:
+	case s.TLS != (ClientTLS{}) && !servers.TLS:
 		m.errorf("tls", "is for TLS, and url has none; begin it with rediss in place of redis")
-	case (t.Cert == "") != (t.Key == ""):
-		m.errorf("tls", "needs both cert and key, or none of them")
 	case !servers.TLS && slices.ContainsFunc(servers.Addrs, func(a string) bool { return !isLoopback(a) }):
 		m.warnf("url", "the password and the names of keys go over the network unprotected; write rediss if the servers have TLS")
 	}
-	for _, file := range []*string{&s.TLS.CA, &s.TLS.Cert, &s.TLS.Key} {
+}
+
+// check demands a whole pair, and completes the paths of files.
+func (t *ClientTLS) check(m *mapping) {
+	switch {
+	case t.Cert != "" && t.Key == "":
+		m.errorf("cert", "needs key too: set both cert and key, or none of them")
+	case t.Cert == "" && t.Key != "":
+		m.errorf("key", "needs cert too: set both cert and key, or none of them")
+	}
+	for _, file := range []*string{&t.CA, &t.Cert, &t.Key} {
 		*file = inFolder(m.d.dir, *file)
 	}
 }

@@ -92,7 +92,7 @@ func TestStoreFiles(t *testing.T) {
 	c, err := Parse("/etc/gateway.yaml", []byte(`upstreams: {a: {command: x}}
 bridge: {keys: [AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=]}
 store: {kind: redis, url: "rediss://host", tls: {ca: ca.pem, cert: /c.pem, key: k.pem}}`), func(string) (string, bool) { return "", false })
-	if want := (StoreTLS{"/etc/ca.pem", "/c.pem", "/etc/k.pem"}); err != nil || c.Store.TLS != want {
+	if want := (ClientTLS{"/etc/ca.pem", "/c.pem", "/etc/k.pem"}); err != nil || c.Store.TLS != want {
 		t.Errorf("the files are %+v, %v; want %+v", c, err, want)
 	}
 }

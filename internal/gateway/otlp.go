@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,16 +29,49 @@ func newExporter(o *Options, secrets *mask.Secrets, metrics prometheus.Gatherer,
 	for name, value := range c.Headers {
 		headers[name] = value.Reveal()
 	}
+	log := o.Logger.WithOptions(zap.WrapCore(secrets.WrapCore))
+	protected, err := collectorTLS(c, log)
+	if err != nil {
+		return nil, err
+	}
 	// Lines about the exporter are not exported.
-	log := ratelog.New(o.Logger.WithOptions(zap.WrapCore(secrets.WrapCore)))
+	limited := ratelog.New(log)
 	return tracing.New(tracing.Options{
-		Endpoint: c.Endpoint, Protocol: string(c.Protocol), Headers: headers, Sample: c.Sample,
+		Endpoint: c.Endpoint, Protocol: string(c.Protocol), Headers: headers, TLS: protected, Sample: c.Sample,
 		Traces: c.Has(config.SignalTraces), Metrics: c.Has(config.SignalMetrics), Logs: c.Has(config.SignalLogs),
 		Slow: slow, Version: o.Version, Instance: instance, Gatherer: metrics,
-		OnError: func(what string, err error) {
-			log.Warn("telemetry cannot be exported", zap.String("signal", what), zap.Error(err))
+		OnError: func(signal string, err error) {
+			limited.Warn("telemetry cannot be exported", zap.String("signal", signal), zap.Error(err))
+		},
+		OnRecovery: func(signal string, failed int) {
+			limited.Info("telemetry is exported again", zap.String("signal", signal), zap.Int("failed", failed))
 		},
 	})
+}
+
+// collectorTLS returns the configuration of TLS toward the collector, nil if the authorities of the
+// system are enough. New files of the gateway's own certificate are used from the next handshake
+// on, those of the authorities after a restart.
+func collectorTLS(c *config.OTLP, log *zap.Logger) (*tls.Config, error) {
+	if c.TLS == (config.ClientTLS{}) {
+		return nil, nil
+	}
+	files := filesToward("telemetry.otlp.tls", c.TLS, log.Named("otlp"))
+	first, err := files.get()
+	if err != nil {
+		return nil, err
+	}
+	out := first.Clone()
+	if out.Certificates != nil {
+		out.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			now, err := files.get()
+			if err != nil {
+				return nil, err
+			}
+			return &now.Certificates[0], nil
+		}
+	}
+	return out, nil
 }
 
 // tracer returns the tracer of calls, nil if calls are not traced.

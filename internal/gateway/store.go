@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -77,16 +76,9 @@ func storeOptions(cfg *config.Config, log *zap.Logger) redis.Options {
 		o.Mode = redis.Cluster
 	}
 	if servers.TLS {
-		o.TLS = storeFiles(cfg.Store.TLS, log).get
+		o.TLS = filesToward("store.tls", cfg.Store.TLS, log.Named("store")).get
 	}
 	return o
-}
-
-// storeFiles are the files of TLS toward the store.
-func storeFiles(c config.StoreTLS, log *zap.Logger) *tlsFiles {
-	f := &tlsFiles{files: []string{c.CA, c.Cert, c.Key}, log: log.Named("store")}
-	f.read = func() (*tls.Config, error) { return clientTLS("store.tls.ca", c.CA, "store.tls.cert", c.Cert, c.Key) }
-	return f
 }
 
 // close closes the store. s may be nil.

@@ -133,6 +133,13 @@ func upstreamFiles(name string, u config.Connection, log *zap.Logger) *tlsFiles 
 	return f
 }
 
+// filesToward are the files of TLS toward a server, below a key of the configuration.
+func filesToward(key string, c config.ClientTLS, log *zap.Logger) *tlsFiles {
+	f := &tlsFiles{files: []string{c.CA, c.Cert, c.Key}, log: log}
+	f.read = func() (*tls.Config, error) { return clientTLS(key+".ca", c.CA, key+".cert", c.Cert, c.Key) }
+	return f
+}
+
 // clientTLS reads the files of TLS toward a server, each of which may be "". Errors begin with the key
 // of the file.
 func clientTLS(caKey, ca, certKey, cert, key string) (*tls.Config, error) {

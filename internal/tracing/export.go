@@ -2,8 +2,10 @@ package tracing
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	"go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.uber.org/zap/zapcore"
@@ -24,15 +25,20 @@ type Options struct {
 	// /v1/traces, /v1/metrics and /v1/logs are appended.
 	Endpoint, Protocol string
 	Headers            map[string]string // of every request
+	TLS                *tls.Config       // for an endpoint with https; nil trusts the authorities of the system
 	// Traces, Metrics and Logs say what is exported.
 	Traces, Metrics, Logs bool
 	Sample                float64              // the ratio of traces that begin here and are exported
 	Slow                  func() time.Duration // calls that take as long are exported; 0 is none
 	Version, Instance     string               // of the gateway
 	Gatherer              prometheus.Gatherer  // of the metrics
-	// OnError is called when something cannot be exported: "traces", "metrics" or "logs". Its calls
-	// may overlap.
-	OnError func(what string, err error)
+	// OnError is called when a signal, "traces", "metrics" or "logs", cannot be exported any more,
+	// and OnRecovery when it can again. failed is the number of exports that failed in between. Calls
+	// for several signals may overlap.
+	OnError    func(signal string, err error)
+	OnRecovery func(signal string, failed int)
+
+	client *http.Client // nil over gRPC
 }
 
 // Exporter sends telemetry to a collector. Its goroutines end with [Exporter.Shutdown].
@@ -53,10 +59,16 @@ func New(o Options) (*Exporter, error) {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	e := new(Exporter)
+	if o.overHTTP() {
+		o.client = newHTTPClient(o.TLS)
+	}
 	for _, begin := range []func(context.Context, *Options, *resource.Resource) error{e.beginTraces, e.beginMetrics, e.beginLogs} {
 		if err := begin(ctx, &o, res); err != nil {
 			return nil, errors.Join(err, e.Shutdown(ctx))
 		}
+	}
+	if o.client != nil {
+		e.stops = append(e.stops, func(context.Context) error { o.client.CloseIdleConnections(); return nil })
 	}
 	return e, nil
 }
@@ -94,7 +106,7 @@ func (e *Exporter) beginTraces(ctx context.Context, o *Options, res *resource.Re
 	if err != nil {
 		return err
 	}
-	batch := sdktrace.NewBatchSpanProcessor(reportingSpans{to, o.OnError})
+	batch := sdktrace.NewBatchSpanProcessor(reportingSpans{to, o.health("traces")})
 	e.stops = append(e.stops, batch.Shutdown)
 	e.tracer = newTracer(o.Sample, res, o.Slow, batch.OnEnd)
 	return nil
@@ -109,7 +121,7 @@ func (e *Exporter) beginMetrics(ctx context.Context, o *Options, res *resource.R
 		return err
 	}
 	from := prombridge.NewMetricProducer(prombridge.WithGatherer(o.Gatherer))
-	provider := metric.NewMeterProvider(metric.WithResource(res), metric.WithReader(metric.NewPeriodicReader(reportingMetrics{to, o.OnError}, metric.WithProducer(from))))
+	provider := metric.NewMeterProvider(metric.WithResource(res), metric.WithReader(metric.NewPeriodicReader(reportingMetrics{to, o.health("metrics")}, metric.WithProducer(from))))
 	e.stops = append(e.stops, provider.Shutdown)
 	return nil
 }
@@ -122,46 +134,7 @@ func (e *Exporter) beginLogs(ctx context.Context, o *Options, res *resource.Reso
 	if err != nil {
 		return err
 	}
-	e.logs = sdklog.NewLoggerProvider(sdklog.WithResource(res), sdklog.WithProcessor(sdklog.NewBatchProcessor(reportingLogs{to, o.OnError})))
+	e.logs = sdklog.NewLoggerProvider(sdklog.WithResource(res), sdklog.WithProcessor(withTraces{sdklog.NewBatchProcessor(reportingLogs{to, o.health("logs")})}))
 	e.stops = append(e.stops, e.logs.Shutdown)
-	return nil
-}
-
-// The exporters below report their errors themselves: the SDK would hand them to one handler of
-// the whole process.
-
-type reportingSpans struct {
-	sdktrace.SpanExporter
-	report func(string, error)
-}
-
-func (r reportingSpans) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	if err := r.SpanExporter.ExportSpans(ctx, spans); err != nil {
-		r.report("traces", err)
-	}
-	return nil
-}
-
-type reportingMetrics struct {
-	metric.Exporter
-	report func(string, error)
-}
-
-func (r reportingMetrics) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
-	if err := r.Exporter.Export(ctx, m); err != nil {
-		r.report("metrics", err)
-	}
-	return nil
-}
-
-type reportingLogs struct {
-	sdklog.Exporter
-	report func(string, error)
-}
-
-func (r reportingLogs) Export(ctx context.Context, records []sdklog.Record) error {
-	if err := r.Exporter.Export(ctx, records); err != nil {
-		r.report("logs", err)
-	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"testing"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/test/internal/netns"
 )
 
 // line is what the collector prints, see collector/main.go.
@@ -22,6 +22,7 @@ type line struct {
 	Signal, Name, Kind, Status, Trace, Span, Parent string
 	Links                                           []string
 	Resource, Attrs                                 map[string]any
+	Exemplars, Auth                                 []string
 }
 
 // collector is a running collector.
@@ -47,16 +48,21 @@ var binary = sync.OnceValues(func() (string, error) {
 	return file, nil
 })
 
-// startCollector runs a collector until the end of the test.
-func startCollector(t *testing.T) *collector {
+// startCollector runs a collector until the end of the test, with TLS if there are files of it: the certificate, its key, and
+// the authority of clients.
+func startCollector(t *testing.T, files ...string) *collector {
 	t.Helper()
 	file, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	grpc, http := freeAddress(t), freeAddress(t)
-	c := &collector{grpc: "http://" + grpc, http: "http://" + http}
-	cmd := exec.Command(file, grpc, http)
+	scheme := "http://"
+	if len(files) > 0 {
+		scheme = "https://"
+	}
+	grpc, http := netns.Addr(), netns.Addr()
+	c := &collector{grpc: scheme + grpc, http: scheme + http}
+	cmd := exec.Command(file, append([]string{grpc, http}, files...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -89,15 +95,6 @@ func startCollector(t *testing.T) *collector {
 	})
 	c.await(t, func(l line) bool { return l.Signal == "ready" })
 	return c
-}
-
-func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // find returns the first line that matches.

@@ -1,6 +1,9 @@
 // Command collector is an OpenTelemetry collector for tests: the OTLP receiver of the OpenTelemetry
-// Collector, which prints what it receives, one JSON object on each line. Its first line has the
-// addresses of its receivers.
+// Collector, which prints what it receives, one JSON object on each line. The first line says that
+// it is ready.
+//
+// Usage: collector GRPC-ADDRESS HTTP-ADDRESS [CERT KEY CA], the last three for TLS that demands a
+// certificate of CA.
 package main
 
 import (
@@ -12,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 
+	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
@@ -36,6 +40,10 @@ type line struct {
 	Parent   string         `json:"parent,omitempty"`
 	Links    []string       `json:"links,omitempty"` // trace-span
 	Attrs    map[string]any `json:"attrs,omitempty"`
+	// Exemplars of a metric: the ids of their traces.
+	Exemplars []string `json:"exemplars,omitempty"`
+	// Auth are the headers Authorization of the request.
+	Auth []string `json:"auth,omitempty"`
 }
 
 var (
@@ -50,21 +58,26 @@ func write(l line) {
 }
 
 func main() {
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	if err := run(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // run receives OTLP on an address over gRPC and on another over HTTP, until a signal.
-func run(grpc, http string) error {
+func run(grpc, http string, files []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	factory := otlpreceiver.NewFactory()
 	cfg := factory.CreateDefaultConfig()
-	err := confmap.NewFromStringMap(map[string]any{"protocols": map[string]any{
-		"grpc": map[string]any{"endpoint": grpc}, "http": map[string]any{"endpoint": http},
-	}}).Unmarshal(cfg)
+	receiverOf := func(address string) map[string]any {
+		of := map[string]any{"endpoint": address, "include_metadata": true}
+		if len(files) == 3 {
+			of["tls"] = map[string]any{"cert_file": files[0], "key_file": files[1], "client_ca_file": files[2]}
+		}
+		return of
+	}
+	err := confmap.NewFromStringMap(map[string]any{"protocols": map[string]any{"grpc": receiverOf(grpc), "http": receiverOf(http)}}).Unmarshal(cfg)
 	if err != nil {
 		return err
 	}
@@ -99,13 +112,13 @@ func run(grpc, http string) error {
 	return forTraces.Shutdown(context.Background())
 }
 
-func printTraces(_ context.Context, td ptrace.Traces) error {
+func printTraces(ctx context.Context, td ptrace.Traces) error {
 	for _, rs := range td.ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
 				l := line{
 					Signal: "span", Resource: rs.Resource().Attributes().AsRaw(), Name: s.Name(), Kind: s.Kind().String(), Status: s.Status().Code().String(),
-					Trace: s.TraceID().String(), Span: s.SpanID().String(), Parent: parent(s.ParentSpanID()), Attrs: s.Attributes().AsRaw(),
+					Trace: s.TraceID().String(), Span: s.SpanID().String(), Parent: parent(s.ParentSpanID()), Attrs: s.Attributes().AsRaw(), Auth: authOf(ctx),
 				}
 				for _, link := range s.Links().All() {
 					l.Links = append(l.Links, link.TraceID().String()+"-"+link.SpanID().String())
@@ -117,6 +130,24 @@ func printTraces(_ context.Context, td ptrace.Traces) error {
 	return nil
 }
 
+// authOf returns the headers Authorization of the request that brought something.
+func authOf(ctx context.Context) []string {
+	return client.FromContext(ctx).Metadata.Get("authorization")
+}
+
+// exemplarsOf returns the ids of the traces of the exemplars of a histogram.
+func exemplarsOf(m pmetric.Metric) (ids []string) {
+	if m.Type() != pmetric.MetricTypeHistogram {
+		return nil
+	}
+	for _, point := range m.Histogram().DataPoints().All() {
+		for _, e := range point.Exemplars().All() {
+			ids = append(ids, e.TraceID().String())
+		}
+	}
+	return ids
+}
+
 func parent(id pcommon.SpanID) string {
 	if id.IsEmpty() {
 		return ""
@@ -124,24 +155,24 @@ func parent(id pcommon.SpanID) string {
 	return id.String()
 }
 
-func printMetrics(_ context.Context, md pmetric.Metrics) error {
+func printMetrics(ctx context.Context, md pmetric.Metrics) error {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				write(line{Signal: "metric", Resource: rm.Resource().Attributes().AsRaw(), Name: m.Name()})
+				write(line{Signal: "metric", Resource: rm.Resource().Attributes().AsRaw(), Name: m.Name(), Exemplars: exemplarsOf(m), Auth: authOf(ctx)})
 			}
 		}
 	}
 	return nil
 }
 
-func printLogs(_ context.Context, ld plog.Logs) error {
+func printLogs(ctx context.Context, ld plog.Logs) error {
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, r := range sl.LogRecords().All() {
 				write(line{
 					Signal: "log", Resource: rl.Resource().Attributes().AsRaw(), Name: r.Body().AsString(), Status: r.SeverityText(),
-					Trace: r.TraceID().String(), Attrs: r.Attributes().AsRaw(),
+					Trace: r.TraceID().String(), Attrs: r.Attributes().AsRaw(), Auth: authOf(ctx),
 				})
 			}
 		}
