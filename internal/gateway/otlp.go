@@ -29,22 +29,22 @@ func newExporter(o *Options, secrets *mask.Secrets, metrics prometheus.Gatherer,
 	for name, value := range c.Headers {
 		headers[name] = value.Reveal()
 	}
-	log := o.Logger.WithOptions(zap.WrapCore(secrets.WrapCore))
-	protected, err := collectorTLS(c, log)
+	// Lines about the exporter are not exported.
+	own := o.Logger.WithOptions(zap.WrapCore(secrets.WrapCore))
+	protected, err := collectorTLS(c, own)
 	if err != nil {
 		return nil, err
 	}
-	// Lines about the exporter are not exported.
-	limited := ratelog.New(log)
+	log := ratelog.New(own)
 	return tracing.New(tracing.Options{
 		Endpoint: c.Endpoint, Protocol: string(c.Protocol), Headers: headers, TLS: protected, Sample: c.Sample,
 		Traces: c.Has(config.SignalTraces), Metrics: c.Has(config.SignalMetrics), Logs: c.Has(config.SignalLogs),
 		Slow: slow, Version: o.Version, Instance: instance, Gatherer: metrics,
 		OnError: func(signal string, err error) {
-			limited.Warn("telemetry cannot be exported", zap.String("signal", signal), zap.Error(err))
+			log.Warn("telemetry cannot be exported", zap.String("signal", signal), zap.Error(err))
 		},
 		OnRecovery: func(signal string, failed int) {
-			limited.Info("telemetry is exported again", zap.String("signal", signal), zap.Int("failed", failed))
+			log.Info("telemetry is exported again", zap.String("signal", signal), zap.Int("failed", failed))
 		},
 	})
 }

@@ -9,19 +9,44 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // asServer is the environment variable with which the test program is the server metaServer.
 const asServer = "MCPGATEWAY_TRACES_SERVER"
 
-// runMetaServer serves the tool meta, which returns the _meta of its call, on standard input and output.
+// slowness is how long the tool slow takes.
+const slowness = 2 * time.Second
+
+// runMetaServer serves tools on standard input and output: meta returns the _meta of its call, fail and slow do what their names
+// say, and ask asks the user.
 func runMetaServer() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "meta", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "meta", InputSchema: map[string]any{"type": "object"}}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		text, err := json.Marshal(r.Params.Meta)
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}}, err
+	})
+	add := func(name string, handle func(context.Context, *mcp.CallToolRequest) error) {
+		server.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			if err := handle(ctx, r); err != nil {
+				return nil, err
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil
+		})
+	}
+	add("fail", func(context.Context, *mcp.CallToolRequest) error {
+		return &jsonrpc.Error{Code: -32603, Message: "failed"}
+	})
+	add("slow", func(context.Context, *mcp.CallToolRequest) error {
+		time.Sleep(slowness)
+		return nil
+	})
+	add("ask", func(ctx context.Context, r *mcp.CallToolRequest) error {
+		_, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Go on?", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}}})
+		return err
 	})
 	_ = server.Run(context.Background(), &mcp.StdioTransport{}) // it ends with the input
 }
