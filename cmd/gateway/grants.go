@@ -48,9 +48,9 @@ func newGrants() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grants [UPSTREAM]",
 		Short: "List who granted the gateway access to upstreams",
-		Long: "grants lists the grants in state_dir for upstreams with auth: {kind: user}: who\n" +
-			"gave each one, at which authorization server, for which scopes and when. It shows\n" +
-			"no tokens. gateway logout removes a grant.",
+		Long: "grants lists the grants in state_dir, or in the store of replicas, for upstreams\n" +
+			"with auth: {kind: user}: who gave each one, at which authorization server, for\n" +
+			"which scopes and when. It shows no tokens. gateway logout removes a grant.",
 		Example: "  gateway grants\n  gateway grants tickets --json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -63,7 +63,7 @@ func newGrants() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := grantsOf(cfg, strings.Join(args, ""))
+			all, err := grantsOf(cmd.Context(), cfg, strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
@@ -80,8 +80,8 @@ func newGrants() *cobra.Command {
 
 // grantsOf returns the grants for an upstream, "" for all of them. A grant may be for an
 // upstream that the configuration no longer has.
-func grantsOf(cfg *config.Config, upstream string) ([]credentials.Grant, error) {
-	all, err := gateway.Grants(cfg)
+func grantsOf(ctx context.Context, cfg *config.Config, upstream string) ([]credentials.Grant, error) {
+	all, err := gateway.Grants(ctx, cfg)
 	if err != nil || upstream == "" {
 		return all, withDetails(err)
 	}
@@ -176,8 +176,9 @@ func newLogout() *cobra.Command {
 		Short: "Remove a grant and revoke it",
 		Long: "logout removes the grant that gateway login has stored for an upstream, and\n" +
 			"revokes it at the authorization server if that server offers it (RFC 7009). A\n" +
-			"gateway that runs stops using it within half a minute. With --principal it\n" +
-			"removes the grant of a client's user, with --all those of everybody.",
+			"gateway that runs stops using it within half a minute, replicas with a store at\n" +
+			"once. With --principal it removes the grant of a client's user, with --all those\n" +
+			"of everybody.",
 		Example: "  gateway logout tickets\n  gateway logout tickets --principal alice",
 		Args:    oneArg("UPSTREAM"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
@@ -197,7 +198,7 @@ func (o *logoutOptions) run(cmd *cobra.Command, upstream string) error {
 	if err != nil {
 		return err
 	}
-	all, err := grantsOf(cfg, upstream)
+	all, err := grantsOf(cmd.Context(), cfg, upstream)
 	if err != nil {
 		return err
 	}

@@ -22,9 +22,10 @@ func newLogin() *cobra.Command {
 		Short: "Grant the gateway access to an upstream in your name",
 		Long: "login opens a page in your browser, where you log in at the authorization server\n" +
 			"of an upstream with auth: {kind: user}, and prints its URL. The browser returns\n" +
-			"to a port of this machine. The encrypted grant is stored in state_dir; a gateway\n" +
-			"with this configuration uses it, even if it already runs. With auth.mode none\n" +
-			"the grant is used for all calls; else the gateway uses it to gather lists.\n" +
+			"to a port of this machine. The encrypted grant is stored in state_dir, or in the\n" +
+			"store of replicas; gateways with this configuration use it, even if they already\n" +
+			"run. With auth.mode none the grant is used for all calls; else the gateway uses\n" +
+			"it to gather lists.\n" +
 			"gateway grants lists grants, gateway logout removes one.",
 		Example: "  gateway login tickets\n  gateway login tickets --no-browser --port 8765",
 		Args:    oneArg("UPSTREAM"),

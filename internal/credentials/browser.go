@@ -62,6 +62,21 @@ func (b *browserLogin) begin(ctx context.Context, redirect string) (f *flow, non
 	return f, rand.Text(), err
 }
 
+// resume returns the flow of a login that was stored.
+func (b *browserLogin) resume(ctx context.Context, s savedFlow) (*flow, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	server, err := b.guard.checkServer(s.Server)
+	if err != nil {
+		return nil, err
+	}
+	e, err := b.endpoint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.flow(server, e), nil
+}
+
 // finish handles the authorization response of a login, and returns the subject of the
 // user.
 func (b *browserLogin) finish(ctx context.Context, f *flow, nonce string, answer url.Values) (string, error) {

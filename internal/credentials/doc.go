@@ -7,7 +7,8 @@
 //	                           ├── the gateway's own token              (clientcredentials.go)
 //	                           ├── the principal's token, exchanged     (exchange.go, enterprise.go)
 //	                           └── the principal's grant                (user.go)
-//	                                 stored in a [Store], encrypted     (store.go)
+//	                                 stored in a [Store], encrypted,    (store.go)
+//	                                   in a folder or among replicas    (folder.go, shared.go)
 //	                                 given in a browser                 (flow.go),
 //	                                   on pages of the gateway: [Web]   (web.go),
 //	                                   or on this machine: [Login]      (login.go)
@@ -34,9 +35,12 @@
 // pause before the next attempt, for all callers. Concurrent callers that need the same
 // token share one request.
 //
+// A refresh token is used by one process at a time, and once if the server renews it. A renewed
+// grant is not lost while it cannot be stored.
+//
 // The text of an [Error] is safe for clients: it contains no secret and no address, and
 // of the server's response only an error code. The package logs nothing.
 //
 // Everything exported is safe for concurrent use. The package has no goroutines except
-// those of running requests, which are bounded in time.
+// those of running requests, which are bounded in time, and of [Store.Run].
 package credentials

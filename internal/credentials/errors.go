@@ -18,7 +18,9 @@ type Error struct {
 	needsGrant bool
 	// final says that the same request would fail again, since the grant is invalid.
 	final bool
-	code  string // the error code of the server, "" for none
+	// away says that the store that replicas share does not answer.
+	away bool
+	code string // the error code of the server, "" for none
 }
 
 // Error returns the text for clients.
@@ -26,6 +28,12 @@ func (e *Error) Error() string { return e.text }
 
 // Unwrap returns the details for the log, nil for none.
 func (e *Error) Unwrap() error { return e.cause }
+
+// IsAway reports whether an error says that the store which replicas share does not answer. The same may succeed later.
+func IsAway(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.away
+}
 
 func failf(format string, args ...any) *Error { return &Error{text: fmt.Sprintf(format, args...)} }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"mcpgateway/internal/oauthmeta"
 )
 
 // flow is one run of the authorization code grant with PKCE (2026-07-28,
@@ -97,14 +99,52 @@ func codeOf(answer url.Values) string {
 	return "unknown error"
 }
 
-// begin begins a flow in which a principal gives a grant for the upstream. document is
+// savedFlow is a flow as it is stored until the browser comes back, maybe to another replica.
+type savedFlow struct {
+	Server   *oauthmeta.Server `json:"server"`
+	Client   registration      `json:"client"`
+	Redirect string            `json:"redirect"`
+	State    string            `json:"state"`
+	Verifier string            `json:"verifier"`
+	Scopes   []string          `json:"scopes,omitempty"`
+	Resource string            `json:"resource,omitempty"`
+}
+
+func (f *flow) saved() savedFlow {
+	return savedFlow{f.server.Server, f.client, f.redirect, f.state, f.verifier, f.params.scopes, f.params.resource}
+}
+
+// flow returns the flow with its token endpoint.
+func (s savedFlow) flow(server *authServer, e *tokenEndpoint) *flow {
+	return &flow{server, e, s.Client, s.Redirect, s.State, s.Verifier, tokenParams{scopes: s.Scopes, resource: s.Resource}}
+}
+
+// resume returns a flow that was stored.
+func (u *user) resume(s savedFlow) (*flow, error) {
+	server, err := u.guard.checkServer(s.Server)
+	if err != nil {
+		return nil, err
+	}
+	return s.flow(server, u.endpoint(server, s.Client)), nil
+}
+
+// demanded returns the scopes that the server requires beyond the grant of a principal.
+func (u *user) demanded(key string) []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.demands[key].scopes
+}
+
+// begin begins a flow in which a principal gives a grant for the upstream, with more scopes than usual. document is
 // the URL of the gateway's client metadata, "" for none.
-func (u *user) begin(ctx context.Context, key, redirect, document string) (*flow, error) {
+func (u *user) begin(ctx context.Context, key, redirect, document string, more ...string) (*flow, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
-	u.mu.Lock()
-	more := u.demands[key].scopes
-	u.mu.Unlock()
+	more = union(u.demanded(key), more)
+	// The user must not consent for nothing.
+	if _, err := u.o.Store.read(ctx, u.storeName(key)); IsAway(err) {
+		return nil, err
+	}
 	a, issuer, err := u.requested(ctx)
 	if err != nil {
 		return nil, err
@@ -203,23 +243,23 @@ func (u *user) finish(ctx context.Context, key string, f *flow, answer url.Value
 	t, err := f.redeem(ctx, answer)
 	if err != nil {
 		if e, ok := err.(*Error); ok && e.code == "invalid_client" && u.clientAuth == nil {
-			f.client.forget(u.o.Store, f.server.Issuer, f.redirect)
+			f.client.forget(ctx, u.o.Store, f.server.Issuer, f.redirect)
 		}
 		return err
 	}
 	g := grant{Issuer: f.server.Issuer, Resource: f.params.resource, Client: f.client, Redirect: f.redirect, Scopes: f.params.scopes, Asked: f.params.scopes, Given: u.o.Now()}.renewed(t)
-	unlock, err := u.o.Store.lock(ctx, u.storeName(key)) // so that the renewal of an older grant does not overwrite this one
+	name := u.storeName(key)
+	unlock, err := u.o.Store.lock(ctx, name) // so that the renewal of an older grant does not overwrite this one
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	if err := u.save(key, g); err != nil {
+	err = u.save(ctx, key, g)
+	unlock()
+	if err != nil {
 		return err
 	}
-	u.mu.Lock()
-	delete(u.demands, key)
-	u.mu.Unlock()
-	u.cache.drop(key)
+	u.forget(key)
+	u.o.Store.changed(ctx, name)
 	return nil
 }
 

@@ -3,13 +3,8 @@ package credentials
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
-	"errors"
-	"io/fs"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -40,8 +35,8 @@ type Grant struct {
 // that a version before this one stored are missing until their next renewal, because their
 // files do not name them; those of known say whose they are: the names of upstreams and the
 // URLs at which the user of this machine may have given one.
-func (s *Store) Grants(known ...Grant) ([]Grant, error) {
-	names, err := s.names()
+func (s *Store) Grants(ctx context.Context, known ...Grant) ([]Grant, error) {
+	names, err := s.names(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +56,7 @@ func (s *Store) Grants(known ...Grant) ([]Grant, error) {
 			continue
 		}
 		var g grant
-		switch there, err := s.load(name, &g); {
+		switch there, err := s.load(ctx, name, &g); {
 		case err != nil:
 			return nil, err
 		case !there: // it was removed meanwhile
@@ -110,8 +105,12 @@ func (s *Store) Forget(ctx context.Context, g Grant) error {
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	return s.remove(name)
+	err = s.remove(ctx, name, nil)
+	unlock()
+	if err == nil {
+		s.changed(ctx, name)
+	}
+	return err
 }
 
 // Revoke removes a stored grant for the upstream of s, and revokes it at its authorization
@@ -124,20 +123,27 @@ func (s *Source) Revoke(ctx context.Context, g Grant) (revoked bool, untold, err
 		return false, nil, failf("the upstream %s takes no grants of users", s.o.Upstream)
 	}
 	name := u.storeName(g.key)
+	if revoked, untold, err = u.revoke(ctx, name); err == nil {
+		u.forget(g.key)
+		u.o.Store.changed(ctx, name)
+	}
+	return revoked, withCause(untold), err
+}
+
+// revoke removes a stored grant, and revokes it at its authorization server.
+func (u *user) revoke(ctx context.Context, name string) (revoked bool, untold, err error) {
 	unlock, err := u.o.Store.lock(ctx, name)
 	if err != nil {
 		return false, nil, err
 	}
 	defer unlock()
 	var stored grant
-	there, err := u.o.Store.load(name, &stored)
+	there, err := u.o.Store.load(ctx, name, &stored)
 	if err != nil || !there {
 		return false, nil, err
 	}
 	revoked, untold = u.revokeAt(ctx, stored)
-	err = u.o.Store.remove(name)
-	u.cache.drop(g.key)
-	return revoked, withCause(untold), err
+	return revoked, untold, u.o.Store.remove(ctx, name, nil)
 }
 
 // revokeAt asks the authorization server to revoke a grant. The refresh token stands for
@@ -160,41 +166,4 @@ func (u *user) revokeAt(ctx context.Context, g grant) (bool, error) {
 		err = a.refusal(e.what)
 	}
 	return err == nil, err
-}
-
-// names returns the names of all stored values that their files name.
-func (s *Store) names() ([]string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var names []string
-	if s.dir == "" {
-		for name := range s.memory {
-			names = append(names, name)
-		}
-		return names, nil
-	}
-	dir := filepath.Join(s.dir, grantsDir)
-	files, err := os.ReadDir(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, s.storeError(err)
-	}
-	for _, f := range files {
-		if len(f.Name()) != 2*nameSize {
-			continue // a lock, or a file that is being written
-		}
-		if _, err := hex.DecodeString(f.Name()); err != nil {
-			continue
-		}
-		v, ok, err := s.open(filepath.Join(dir, f.Name()), "")
-		if err != nil {
-			return nil, err
-		}
-		if ok && v.Name != "" {
-			names = append(names, v.Name)
-		}
-	}
-	return names, nil
 }

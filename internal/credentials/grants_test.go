@@ -26,75 +26,77 @@ func consent(t *testing.T, s *Source, principal *call.Principal) {
 }
 
 func TestGrants(t *testing.T) {
-	for name, dir := range map[string]string{"on disk": t.TempDir(), "in memory": ""} {
-		t.Run(name, func(t *testing.T) {
-			as, c, store := gatewaytest.NewAuthServer(t, nil), newClock(), NewStore(dir)
-			if all, err := store.Grants(); len(all) != 0 || err != nil {
-				t.Errorf("before the first grant: %v, %v", all, err)
-			}
-			s := userSource(t, as, c, store)
-			ann := withToken("ann", "x")
-			consent(t, s, nil)
-			c.pass(time.Minute)
-			given := c.now()
-			consent(t, s, ann)
-			c.pass(6 * time.Minute)
-			bearer(t, s, ann) // renews the token, and not the grant
+	eachStore(t, func(t *testing.T, open func() *Store) {
+		as, c, store := gatewaytest.NewAuthServer(t, nil), newClock(), open()
+		if all, err := store.Grants(t.Context()); len(all) != 0 || err != nil {
+			t.Errorf("before the first grant: %v, %v", all, err)
+		}
+		s := userSource(t, as, c, store)
+		ann := withToken("ann", "x")
+		consent(t, s, nil)
+		c.pass(time.Minute)
+		given := c.now()
+		consent(t, s, ann)
+		c.pass(6 * time.Minute)
+		bearer(t, s, ann) // renews the token, and not the grant
 
-			all, err := store.Grants()
-			if err != nil || len(all) != 2 {
-				t.Fatalf("got %+v, %v", all, err)
+		all, err := store.Grants(t.Context())
+		if err != nil || len(all) != 2 {
+			t.Fatalf("got %+v, %v", all, err)
+		}
+		want := Grant{
+			Upstream: "up", URL: s.o.URL.String(), Subject: "ann", PrincipalIssuer: "https://idp", AuthMethod: "jwt",
+			Issuer: as.URL, Scopes: []string{"read", "offline_access"}, Given: given, Expires: c.now().Add(5 * time.Minute), Renewable: true,
+		}
+		for i, g := range all {
+			if g.Local {
+				continue
 			}
-			want := Grant{
-				Upstream: "up", URL: s.o.URL.String(), Subject: "ann", PrincipalIssuer: "https://idp", AuthMethod: "jwt",
-				Issuer: as.URL, Scopes: []string{"read", "offline_access"}, Given: given, Expires: c.now().Add(5 * time.Minute), Renewable: true,
+			got, _ := json.Marshal(g)
+			if w, _ := json.Marshal(want); string(got) != string(w) {
+				t.Errorf("got  %s\nwant %s", got, w)
 			}
-			for i, g := range all {
-				if g.Local {
-					continue
-				}
-				got, _ := json.Marshal(g)
-				if w, _ := json.Marshal(want); string(got) != string(w) {
-					t.Errorf("got  %s\nwant %s", got, w)
-				}
-				if n := as.RefreshTokens(); n != 2 {
-					t.Fatalf("%d refresh tokens, want 2", n)
-				}
-				revoked, untold, err := s.Revoke(t.Context(), all[i])
-				if !revoked || untold != nil || err != nil || as.RefreshTokens() != 1 || !s.NeedsGrant(ann) || s.NeedsGrant(nil) {
-					t.Errorf("revoked: %v, %v, %v; needs a grant: %v", revoked, untold, err, s.NeedsGrant(ann))
-				}
+			if n := as.RefreshTokens(); n != 2 {
+				t.Fatalf("%d refresh tokens, want 2", n)
 			}
-			if all, err = store.Grants(); err != nil || len(all) != 1 || !all[0].Local {
-				t.Fatalf("got %+v, %v", all, err)
+			revoked, untold, err := s.Revoke(t.Context(), all[i])
+			if !revoked || untold != nil || err != nil || as.RefreshTokens() != 1 || !s.NeedsGrant(ann) || s.NeedsGrant(nil) {
+				t.Errorf("revoked: %v, %v, %v; needs a grant: %v", revoked, untold, err, s.NeedsGrant(ann))
 			}
-			// A server without revocation, and one that is down, keep nobody from removing a grant.
-			as.SetDown(true)
-			if revoked, untold, err := s.Revoke(t.Context(), all[0]); revoked || untold == nil || err != nil || !s.NeedsGrant(nil) {
-				t.Errorf("revoked: %v, %v, %v", revoked, untold, err)
-			}
-			if revoked, untold, err := s.Revoke(t.Context(), all[0]); revoked || untold != nil || err != nil {
-				t.Errorf("revoked again: %v, %v, %v", revoked, untold, err)
-			}
-			as.SetDown(false)
-			as.SetMetadata("revocation_endpoint", nil)
-			consent(t, s, nil)
-			if revoked, untold, err := s.Revoke(t.Context(), all[0]); revoked || untold != nil || err != nil {
-				t.Errorf("revoked without an endpoint: %v, %v, %v", revoked, untold, err)
-			}
-		})
-	}
+		}
+		if all, err = store.Grants(t.Context()); err != nil || len(all) != 1 || !all[0].Local {
+			t.Fatalf("got %+v, %v", all, err)
+		}
+		// A server without revocation, and one that is down, keep nobody from removing a grant.
+		as.SetDown(true)
+		if revoked, untold, err := s.Revoke(t.Context(), all[0]); revoked || untold == nil || err != nil || !s.NeedsGrant(nil) {
+			t.Errorf("revoked: %v, %v, %v", revoked, untold, err)
+		}
+		if revoked, untold, err := s.Revoke(t.Context(), all[0]); revoked || untold != nil || err != nil {
+			t.Errorf("revoked again: %v, %v, %v", revoked, untold, err)
+		}
+		as.SetDown(false)
+		as.SetMetadata("revocation_endpoint", nil)
+		consent(t, s, nil)
+		if revoked, untold, err := s.Revoke(t.Context(), all[0]); revoked || untold != nil || err != nil {
+			t.Errorf("revoked without an endpoint: %v, %v, %v", revoked, untold, err)
+		}
+	})
 }
 
 // A running gateway stops using a grant that another process has removed.
 func TestRemovedByAnotherProcess(t *testing.T) {
-	as, c, store := gatewaytest.NewAuthServer(t, nil), newClock(), NewStore(t.TempDir())
+	eachStore(t, removedByAnother)
+}
+
+func removedByAnother(t *testing.T, open func() *Store) {
+	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
 	as.SetLifetime(time.Hour)
-	running := userSource(t, as, c, store)
+	running := userSource(t, as, c, open())
 	consent(t, running, nil)
 	bearer(t, running, nil)
-	other := NewStore(store.dir)
-	all, err := other.Grants()
+	other := open()
+	all, err := other.Grants(t.Context())
 	if err != nil || len(all) != 1 {
 		t.Fatalf("got %v, %v", all, err)
 	}
@@ -112,7 +114,7 @@ func TestGrantOfAnOlderVersion(t *testing.T) {
 	consent(t, s, nil)
 	u := s.tokens.(*user)
 	name := u.storeName(localKey)
-	g, err := u.load(localKey)
+	g, err := u.load(t.Context(), localKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,28 +123,28 @@ func TestGrantOfAnOlderVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seal, err := store.sealer()
+	seal, err := store.values.(*folder).sealer()
 	if err != nil {
 		t.Fatal(err)
 	}
 	nonce := make([]byte, seal.NonceSize())
-	if err := os.WriteFile(store.file(name), seal.Seal(nonce, nonce, plain, []byte(name)), 0o600); err != nil {
+	if err := os.WriteFile(store.values.(*folder).file(name), seal.Seal(nonce, nonce, plain, []byte(name)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	bearer(t, userSourceAt(t, s, NewStore(store.dir), c), nil)
-	if all, err := store.Grants(); err != nil || len(all) != 0 {
+	bearer(t, userSourceAt(t, s, NewStore(dirOf(store)), c), nil)
+	if all, err := store.Grants(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("a file without a name is listed: %v, %v", all, err)
 	}
 	known := Grant{Upstream: "up", URL: s.o.URL.String()}
-	if all, err := store.Grants(known); err != nil || len(all) != 1 || !all[0].Given.Equal(g.Issued) {
+	if all, err := store.Grants(t.Context(), known); err != nil || len(all) != 1 || !all[0].Given.Equal(g.Issued) {
 		t.Errorf("got %v, %v", all, err)
 	}
 	c.pass(6 * time.Minute)
-	bearer(t, userSourceAt(t, s, NewStore(store.dir), c), nil)
-	if all, err := store.Grants(known); err != nil || len(all) != 1 || !strings.HasPrefix(all[0].Issuer, "http") {
+	bearer(t, userSourceAt(t, s, NewStore(dirOf(store)), c), nil)
+	if all, err := store.Grants(t.Context(), known); err != nil || len(all) != 1 || !strings.HasPrefix(all[0].Issuer, "http") {
 		t.Errorf("got %v, %v", all, err)
 	}
-	if all, err := store.Grants(); err != nil || len(all) != 1 {
+	if all, err := store.Grants(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("got %v, %v", all, err)
 	}
 }

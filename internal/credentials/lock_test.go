@@ -25,9 +25,11 @@ func (s *Store) held(name string) bool {
 func TestLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	one, two, memory := NewStore(dir), NewStore(dir), NewStore("")
+	kept := newAwayStore(t)
+	here, there := OpenStore(StoreOptions{Shared: kept}), OpenStore(StoreOptions{Shared: kept})
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	for name, stores := range map[string][2]*Store{"goroutines": {one, one}, "processes": {one, two}, "memory": {memory, memory}} {
+	for name, stores := range map[string][2]*Store{"goroutines": {one, one}, "processes": {one, two}, "memory": {memory, memory}, "replicas": {here, there}} {
 		t.Run(name, func(t *testing.T) {
 			unlock, err := stores[0].lock(t.Context(), "a")
 			if err != nil {
@@ -60,12 +62,16 @@ func TestLock(t *testing.T) {
 // TestRefreshAtOnce lets two processes find at once that a token has expired. They use
 // the refresh token once.
 func TestRefreshAtOnce(t *testing.T) {
-	as, c, dir := gatewaytest.NewAuthServer(t, nil), newClock(), t.TempDir()
-	s := userSource(t, as, c, NewStore(dir))
+	eachStore(t, refreshAtOnce)
+}
+
+func refreshAtOnce(t *testing.T, open func() *Store) {
+	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
+	s := userSource(t, as, c, open())
 	if err := login(t, s); err != nil {
 		t.Fatal(err)
 	}
-	store := NewStore(dir)
+	store := open()
 	other := source(t, Options{Kind: User, URL: s.o.URL, Store: store, Now: c.now})
 	came, goOn := make(chan struct{}, 2), make(chan struct{})
 	as.SetMetadata("token_endpoint", serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -106,7 +112,7 @@ func TestRefusedTokenChangesNoGrant(t *testing.T) {
 	}
 	u := s.tokens.(*user)
 	token := bearer(t, s, nil)
-	before, err := u.load(localKey)
+	before, err := u.load(t.Context(), localKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +121,7 @@ func TestRefusedTokenChangesNoGrant(t *testing.T) {
 	if again, err := s.Refused(t.Context(), nil, sent, 401, http.Header{}); !again || err != nil {
 		t.Fatalf("got %v, %v", again, err)
 	}
-	after, err := u.load(localKey)
+	after, err := u.load(t.Context(), localKey)
 	if diff := cmp.Diff(before, after); err != nil || diff != "" {
 		t.Errorf("%v, the grant has changed: %s", err, diff)
 	}
@@ -133,7 +139,7 @@ func TestLoginDuringARefresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := s.tokens.(*user)
-	old, err := u.load(localKey)
+	old, err := u.load(t.Context(), localKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,14 +150,14 @@ func TestLoginDuringARefresh(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- login(t, s) }()
 	polltest.Until(t, "the code is redeemed", func() bool { return len(as.TokenRequests(gatewaytest.GrantCode)) == 2 })
-	if err := u.save(localKey, old.renewed(&token{access: "renewed", refresh: "renewed", issued: c.now()})); err != nil {
+	if err := u.save(t.Context(), localKey, old.renewed(&token{access: "renewed", refresh: "renewed", issued: c.now()})); err != nil {
 		t.Fatal(err)
 	}
 	unlock()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if g, err := u.load(localKey); err != nil || g.Refresh == "renewed" || g.Refresh == old.Refresh {
+	if g, err := u.load(t.Context(), localKey); err != nil || g.Refresh == "renewed" || g.Refresh == old.Refresh {
 		t.Errorf("%v, the grant is still the old one", err)
 	}
 }

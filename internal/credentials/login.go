@@ -30,7 +30,7 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 		return withCause(err)
 	}
 	if port == 0 { // the next login has another port, so this registration is useless then
-		defer f.client.forget(u.o.Store, f.server.Issuer, f.redirect)
+		defer f.client.forget(context.WithoutCancel(ctx), u.o.Store, f.server.Issuer, f.redirect)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, flowTime, fmt.Errorf("the browser did not return within %s", flowTime))
 	defer cancel()

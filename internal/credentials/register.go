@@ -51,11 +51,11 @@ func registrationName(issuer, redirect string) string {
 
 // forget removes a registration that an authorization server no longer knows, so that the
 // next flow registers again. It does not remove a newer registration.
-func (r registration) forget(st *Store, issuer, redirect string) {
+func (r registration) forget(ctx context.Context, st *Store, issuer, redirect string) {
 	var kept registration
 	name := registrationName(issuer, redirect)
-	if there, err := st.load(name, &kept); err == nil && there && kept.ID == r.ID {
-		_ = st.remove(name)
+	if there, err := st.load(ctx, name, &kept); err == nil && there && kept.ID == r.ID {
+		_ = st.remove(ctx, name, nil)
 	}
 }
 
@@ -65,7 +65,7 @@ func register(ctx context.Context, g *guard, st *Store, s *authServer, redirect 
 	const what = "the registration endpoint"
 	name := registrationName(s.Issuer, redirect)
 	var r registration
-	known, err := st.load(name, &r)
+	known, err := st.load(ctx, name, &r)
 	if err != nil {
 		return r, err
 	}
@@ -101,5 +101,5 @@ func register(ctx context.Context, g *guard, st *Store, s *authServer, redirect 
 	if at, ok := a.Body.Get("client_secret_expires_at").Int(); ok && at > 0 && r.Secret != "" {
 		r.Expires = time.Unix(at, 0)
 	}
-	return r, st.save(name, r)
+	return r, st.save(ctx, name, r)
 }

@@ -162,7 +162,7 @@ func (s *Source) Refused(ctx context.Context, principal *call.Principal, sent ht
 	}
 	if status != http.StatusUnauthorized {
 		if u, ok := s.tokens.(*user); ok {
-			return false, u.stepUp(principal, c)
+			return false, u.stepUp(ctx, principal, c)
 		}
 		return false, nil // another token would have the same scopes
 	}

@@ -309,7 +309,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			w := newSite(t)
 			for base, want := range map[string]bool{"https://gw.example.com": true, "http://127.0.0.1:8080": true, "http://localhost:1/x": true, "http://[::1]:1": true, "http://gw.example.com": false, "http://10.0.0.1:8080": false, "ftp://gw.example.com": false} {
 				w.base = base
-				if _, _, err := w.Link(call.Anonymous, "up"); (err == nil) != want {
+				if _, _, err := w.Link(t.Context(), call.Anonymous, "up"); (err == nil) != want {
 					t.Errorf("%s: %v", base, err)
 				}
 			}
@@ -415,11 +415,11 @@ func TestAuthorizationSpecification(t *testing.T) {
 			if err := login(t, s); err != nil {
 				t.Fatal(err)
 			}
-			g, err := s.tokens.(*user).load(localKey)
+			g, err := s.tokens.(*user).load(t.Context(), localKey)
 			if err != nil || g.Refresh == "" {
 				t.Fatalf("%+v, %v", g, err)
 			}
-			if found := filesWith(t, store.dir, g.Refresh, g.Access); len(found) > 0 {
+			if found := filesWith(t, dirOf(store), g.Refresh, g.Access); len(found) > 0 {
 				t.Errorf("tokens are in %q", found)
 			}
 		}},

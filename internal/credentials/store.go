@@ -1,229 +1,330 @@
 package credentials
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
+	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"runtime"
+	"maps"
+	"slices"
 	"sync"
+	"time"
 
-	"mcpgateway/internal/atomicfile"
+	"mcpgateway/internal/store"
 )
 
-// Store stores grants and registrations, encrypted, in a folder: one file for each, and a
-// key that only the user of the process can read. Several processes may share a folder,
-// since each file is replaced as a whole. It is safe for concurrent use.
-type Store struct {
-	dir string // "": in memory only
-
-	mu     sync.Mutex
-	memory map[string][]byte // used without a folder
-	locks  map[string]chan struct{}
+// StoreOptions say where a [Store] keeps what it stores.
+type StoreOptions struct {
+	// Folder is the state folder of the gateway, which is created when something is first stored; ""
+	// for none.
+	Folder string
+	// Shared is the store that replicas share, nil for none. It must seal its values. What the folder
+	// has from the time before moves to it.
+	Shared store.Store
+	// Changed is called when a principal has given a grant, or somebody has removed one, with a name for
+	// [Source.GrantChanged] of the other replicas. It may be nil.
+	Changed func(ctx context.Context, name string)
+	// Unsaved is called when a renewed grant cannot be stored. It is used from memory, and stored by
+	// [Store.Run] or at its next renewal. It may be nil.
+	Unsaved func(err error)
 }
 
-// The files in the folder.
-const (
-	keyFile   = "grants.key"
-	grantsDir = "grants"
-	keySize   = 32
-	maxStored = 1 << 20
-	nameSize  = 16 // bytes of the hash in the name of a file
-)
+// Store stores grants and registrations, encrypted: in a store that replicas share, else in a folder,
+// else in memory. It is safe for concurrent use.
+type Store struct {
+	values  values
+	changed func(ctx context.Context, name string)
+	failed  func(err error)
 
-// NewStore returns a store in a folder, the gateway's state folder, which is created when
-// something is first stored. "" means in memory.
-func NewStore(dir string) *Store {
-	return &Store{dir: dir, memory: make(map[string][]byte), locks: make(map[string]chan struct{})}
+	mu      sync.Mutex
+	locks   map[string]chan struct{}
+	unsaved map[string]unsavedValue
+	dirty   chan struct{} // capacity 1: unsaved has something new
+}
+
+// unsavedValue is a renewed value that could not be stored. It follows old, which is still stored.
+type unsavedValue struct{ old, value []byte }
+
+// values keeps values under names for a [Store]. Their errors are [*Error], or those of the context.
+type values interface {
+	// load returns a value, nil if there is none.
+	load(ctx context.Context, name string) ([]byte, error)
+	save(ctx context.Context, name string, value []byte) error
+	// replace saves a value if nothing was stored or removed since old, which it follows.
+	replace(ctx context.Context, name string, old, value []byte) error
+	// remove removes a value. refused is the value if its authorization server has refused it, nil if
+	// somebody removes it.
+	remove(ctx context.Context, name string, refused []byte) error
+	// names returns the names of the stored grants, and may return others.
+	names(ctx context.Context) ([]string, error)
+	// lock waits for the lock of a name among all processes. unlock may leave it locked for a while if
+	// the last change is not saved.
+	lock(ctx context.Context, name string) (unlock func(saved bool), err error)
+}
+
+// storeTime bounds how long a renewed grant may take into the store, apart from the request for it.
+const storeTime = 5 * time.Second
+
+// NewStore returns a store in a folder, "" means in memory.
+func NewStore(folder string) *Store { return OpenStore(StoreOptions{Folder: folder}) }
+
+// OpenStore returns a store. It reads nothing yet.
+func OpenStore(o StoreOptions) *Store {
+	s := &Store{changed: o.Changed, failed: o.Unsaved, locks: make(map[string]chan struct{}), unsaved: make(map[string]unsavedValue), dirty: make(chan struct{}, 1)}
+	if s.changed == nil {
+		s.changed = func(context.Context, string) {}
+	}
+	if s.failed == nil {
+		s.failed = func(error) {}
+	}
+	var files *folder
+	if o.Folder != "" {
+		files = &folder{dir: o.Folder}
+	}
+	switch {
+	case o.Shared != nil:
+		s.values = newShared(o.Shared, files)
+	case files != nil:
+		s.values = files
+	default:
+		s.values = &memory{all: make(map[string][]byte)}
+	}
+	return s
+}
+
+// read returns a stored value, nil if there is none.
+func (s *Store) read(ctx context.Context, name string) ([]byte, error) {
+	s.mu.Lock()
+	kept, ok := s.unsaved[name]
+	s.mu.Unlock()
+	if ok {
+		return kept.value, nil
+	}
+	return s.values.load(ctx, name)
 }
 
 // load reads a stored value, and reports whether there is one.
-func (s *Store) load(name string, into any) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dir == "" {
-		plain, ok := s.memory[name]
-		if !ok {
-			return false, nil
-		}
-		return true, s.decode(plain, into)
-	}
-	v, there, err := s.open(s.file(name), name)
-	if err != nil || !there {
+func (s *Store) load(ctx context.Context, name string, into any) (bool, error) {
+	value, err := s.read(ctx, name)
+	if err != nil || value == nil {
 		return false, err
 	}
-	return true, s.decode(v.Value, into)
-}
-
-// storedValue is the content of a file.
-type storedValue struct {
-	Name  string          `json:"name"`
-	Value json.RawMessage `json:"value"`
-}
-
-// aadFile precedes the name of a file in the data that is authenticated with its content.
-// Files without it are of a version before this one, and do not contain their names.
-const aadFile = "file\x00"
-
-// open reads a file, and reports whether it is there. name may be "" if it is not known;
-// then a file that does not contain its name is not there. The caller holds mu.
-func (s *Store) open(at, name string) (v storedValue, there bool, err error) {
-	info, err := os.Stat(at)
-	if errors.Is(err, fs.ErrNotExist) {
-		return v, false, nil
-	}
-	if err == nil && info.Size() > maxStored {
-		err = errors.New("the file is too large")
-	}
-	if err != nil {
-		return v, false, s.storeError(err)
-	}
-	sealed, err := os.ReadFile(at)
-	if err != nil {
-		return v, false, s.storeError(err)
-	}
-	seal, err := s.sealer()
-	if err != nil {
-		return v, false, err
-	}
-	if len(sealed) < seal.NonceSize() {
-		return v, false, s.storeError(errors.New("the file is truncated"))
-	}
-	nonce, text := sealed[:seal.NonceSize()], sealed[seal.NonceSize():]
-	if plain, err := seal.Open(nil, nonce, text, []byte(aadFile+filepath.Base(at))); err == nil {
-		if err = s.decode(plain, &v); err == nil && name != "" && v.Name != name {
-			err = s.storeError(fmt.Errorf("%s is for another name", at))
-		}
-		return v, err == nil, err
-	}
-	if name == "" {
-		return v, false, nil
-	}
-	plain, err := seal.Open(nil, nonce, text, []byte(name))
-	if err != nil {
-		return v, false, s.storeError(fmt.Errorf("%s cannot be opened with the key in %s: it is damaged, or was written with another key", at, keyFile))
-	}
-	return storedValue{"", plain}, true, nil
-}
-
-func (s *Store) decode(plain []byte, into any) error {
-	if err := json.Unmarshal(plain, into); err != nil {
-		return s.storeError(err)
-	}
-	return nil
+	return true, decode(value, into)
 }
 
 // save stores a value.
-func (s *Store) save(name string, v any) error {
-	plain, err := json.Marshal(v)
+func (s *Store) save(ctx context.Context, name string, v any) error {
+	value, err := json.Marshal(v)
 	if err != nil {
-		return s.storeError(err)
+		return storeError(err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dir == "" {
-		s.memory[name] = plain
-		return nil
-	}
-	if plain, err = json.Marshal(storedValue{name, plain}); err != nil {
-		return s.storeError(err)
-	}
-	seal, err := s.sealer()
-	if err != nil {
+	if err := s.values.save(ctx, name, value); err != nil {
 		return err
 	}
-	at := s.file(name)
-	nonce := make([]byte, seal.NonceSize(), seal.NonceSize()+len(plain)+seal.Overhead())
-	_, _ = rand.Read(nonce) // never fails
-	if err := atomicfile.Write(at, seal.Seal(nonce, nonce, plain, []byte(aadFile+filepath.Base(at))), 0o600); err != nil {
-		return s.storeError(err)
-	}
-	return nil
-}
-
-// remove removes a stored value.
-func (s *Store) remove(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.memory, name)
-	if s.dir == "" {
+	delete(s.unsaved, name)
+	return nil
+}
+
+// renew stores the value that follows old. The value is never lost: while it cannot be stored, it is kept in
+// memory. The caller holds its lock.
+func (s *Store) renew(ctx context.Context, name string, old []byte, v any) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	failed := s.save(ctx, name, v)
+	if failed == nil {
 		return nil
 	}
-	if err := os.Remove(s.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return s.storeError(err)
+	value, err := json.Marshal(v)
+	if err != nil {
+		return storeError(err)
+	}
+	s.mu.Lock()
+	if before, ok := s.unsaved[name]; ok {
+		old = before.old
+	}
+	s.unsaved[name] = unsavedValue{old, value}
+	s.mu.Unlock()
+	select {
+	case s.dirty <- struct{}{}:
+	default:
+	}
+	s.failed(failed)
+	return nil
+}
+
+// restore stores a value that could not be stored before. The caller holds its lock.
+func (s *Store) restore(ctx context.Context, name string) error {
+	s.mu.Lock()
+	kept, ok := s.unsaved[name]
+	s.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	if err := s.values.replace(ctx, name, kept.old, kept.value); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.unsaved, name)
+	return nil
+}
+
+// remove removes a stored value, see values. The caller holds its lock.
+func (s *Store) remove(ctx context.Context, name string, refused []byte) error {
+	err := s.values.remove(ctx, name, refused)
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.unsaved, name)
+	}
+	return err
+}
+
+// names returns the names of all stored grants.
+func (s *Store) names(ctx context.Context) ([]string, error) { return s.values.names(ctx) }
+
+const (
+	// saveAgain is the pause after which Run tries again to store what could not be stored.
+	saveAgain = 500 * time.Millisecond
+	// lastSave bounds how long Run tries after the end of its context.
+	lastSave = time.Second
+)
+
+// Run stores renewed grants that could not be stored when they were renewed, until ctx ends.
+func (s *Store) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case <-s.dirty:
+		case <-ctx.Done():
+		}
+		for s.saveUnsaved(ctx) > 0 && ctx.Err() == nil {
+			select {
+			case <-time.After(saveAgain):
+			case <-ctx.Done():
+			}
+		}
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
+	defer cancel()
+	s.saveUnsaved(last)
+}
+
+// saveUnsaved tries once to store everything that could not be stored. It returns how much is left.
+func (s *Store) saveUnsaved(ctx context.Context) int {
+	s.mu.Lock()
+	names := slices.Collect(maps.Keys(s.unsaved))
+	s.mu.Unlock()
+	for _, name := range names {
+		if unlock, err := s.lock(ctx, name); err == nil { // which stores it
+			unlock()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.unsaved)
+}
+
+// lock gives the caller exclusive write access to a stored value; readers are not
+// blocked. A refresh token may be used once, and an authorization server that sees it
+// twice may revoke the grant. The lock holds for all processes that share what is stored. A renewed
+// value that could not be stored before is stored now, if that is possible. The error is that of ctx, or
+// an [*Error].
+func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error) {
+	for {
+		s.mu.Lock()
+		held, taken := s.locks[name]
+		if !taken {
+			held = make(chan struct{})
+			s.locks[name] = held
+		}
+		s.mu.Unlock()
+		if !taken {
+			break
+		}
+		select {
+		case <-held:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	releaseLocal := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(s.locks[name])
+		delete(s.locks, name)
+	}
+	release, err := s.values.lock(ctx, name)
+	if err != nil {
+		releaseLocal()
+		return nil, err
+	}
+	_ = s.restore(ctx, name) // otherwise the next time
+	return func() {
+		s.mu.Lock()
+		_, unsaved := s.unsaved[name]
+		s.mu.Unlock()
+		release(!unsaved)
+		releaseLocal()
+	}, nil
+}
+
+func decode(plain []byte, into any) error {
+	if err := json.Unmarshal(plain, into); err != nil {
+		return storeError(err)
 	}
 	return nil
 }
 
-// file returns the path of a stored value. The hash in it hides the name.
-func (s *Store) file(name string) string {
-	sum := sha256.Sum256([]byte(name))
-	return filepath.Join(s.dir, grantsDir, hex.EncodeToString(sum[:nameSize]))
-}
-
-func (s *Store) storeError(err error) *Error {
+func storeError(err error) *Error {
 	return failf("the gateway cannot read or store grants").because(err)
 }
 
-// sealer returns the cipher with the key of the folder. Another process may have made a
-// new key. The caller holds mu.
-func (s *Store) sealer() (cipher.AEAD, error) {
-	key, err := s.key()
-	if err != nil {
-		return nil, s.storeError(err)
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, s.storeError(err)
-	}
-	return cipher.NewGCM(block)
+// memory keeps values in the memory of the process.
+type memory struct {
+	mu  sync.Mutex
+	all map[string][]byte
 }
 
-// key reads the key, and makes it if there is none.
-func (s *Store) key() ([]byte, error) {
-	at := filepath.Join(s.dir, keyFile)
-	if err := os.MkdirAll(filepath.Join(s.dir, grantsDir), 0o700); err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(at)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeKey(at); err != nil {
-			return nil, err
-		}
-		info, err = os.Stat(at)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("other users can read %s, the key that encrypts grants: run chmod 600 on it; if they may have read it, remove it and the folder %s, and log in again", at, grantsDir)
-	}
-	key, err := os.ReadFile(at)
-	if err == nil && len(key) != keySize {
-		err = fmt.Errorf("%s is not a key of %d bytes: remove it and the folder %s, and log in again", at, keySize, grantsDir)
-	}
-	return key, err
+// load implements values.
+func (m *memory) load(_ context.Context, name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.all[name], nil
 }
 
-// makeKey makes a key if there is none. If several processes do so at once, one of them
-// succeeds.
-func makeKey(at string) error {
-	key := make([]byte, keySize)
-	_, _ = rand.Read(key)
-	tmp, err := atomicfile.Temp(at, key, 0o600)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp)
-	if err := os.Link(tmp, at); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+// save implements values.
+func (m *memory) save(_ context.Context, name string, value []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all[name] = value
+	return nil
+}
+
+// replace implements values.
+func (m *memory) replace(_ context.Context, name string, old, value []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if bytes.Equal(m.all[name], old) {
+		m.all[name] = value
 	}
 	return nil
 }
+
+// remove implements values.
+func (m *memory) remove(_ context.Context, name string, _ []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.all, name)
+	return nil
+}
+
+// names implements values.
+func (m *memory) names(context.Context) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.all)), nil
+}
+
+// lock implements values. No other process has this memory.
+func (m *memory) lock(context.Context, string) (func(bool), error) { return func(bool) {}, nil }

@@ -10,36 +10,91 @@ import (
 	"testing"
 )
 
+// TestStore holds every way to keep values to the same contract.
 func TestStore(t *testing.T) {
-	for name, dir := range map[string]string{"on disk": filepath.Join(t.TempDir(), "state"), "in memory": ""} {
-		t.Run(name, func(t *testing.T) {
-			s := NewStore(dir)
-			var got string
-			if ok, err := s.load("a", &got); ok || err != nil {
-				t.Fatalf("something is there: %v", err)
-			}
-			for _, v := range []string{"one", "two"} {
-				if err := s.save("a", v); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if ok, err := s.load("a", &got); !ok || err != nil || got != "two" {
-				t.Errorf("got %q, %v, %v", got, ok, err)
-			}
-			if ok, _ := s.load("b", &got); ok {
-				t.Error("what was kept under another name is there")
-			}
-			if err := s.remove("a"); err != nil {
+	eachStore(t, func(t *testing.T, open func() *Store) {
+		s, other := open(), open()
+		var got string
+		if ok, err := s.load(t.Context(), "a", &got); ok || err != nil {
+			t.Fatalf("something is there: %v", err)
+		}
+		if err := s.remove(t.Context(), "a", nil); err != nil {
+			t.Errorf("removed before it was there: %v", err)
+		}
+		for _, v := range []string{"one", "two"} {
+			if err := s.save(t.Context(), "a", v); err != nil {
 				t.Fatal(err)
 			}
-			if ok, err := s.load("a", &got); ok || err != nil {
+		}
+		for _, s := range []*Store{s, other} {
+			if ok, err := s.load(t.Context(), "a", &got); !ok || err != nil || got != "two" {
+				t.Errorf("got %q, %v, %v", got, ok, err)
+			}
+		}
+		if ok, _ := s.load(t.Context(), "b", &got); ok {
+			t.Error("what was kept under another name is there")
+		}
+		if err := s.remove(t.Context(), "a", nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []*Store{s, other} {
+			if ok, err := s.load(t.Context(), "a", &got); ok || err != nil {
 				t.Errorf("removed, and there: %v", err)
 			}
-			if err := s.remove("a"); err != nil {
-				t.Errorf("removed twice: %v", err)
+		}
+		if err := s.remove(t.Context(), "a", nil); err != nil {
+			t.Errorf("removed twice: %v", err)
+		}
+	})
+}
+
+// TestNames lists the grants, and not those that were removed.
+func TestNames(t *testing.T) {
+	eachStore(t, func(t *testing.T, open func() *Store) {
+		s := open()
+		one, two := grantName("up", "http://x", "1"), grantName("up", "http://x", "2")
+		for _, name := range []string{one, two, one} {
+			if err := s.save(t.Context(), name, 1); err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
+		}
+		if err := s.remove(t.Context(), two, nil); err != nil {
+			t.Fatal(err)
+		}
+		if names, err := open().names(t.Context()); err != nil || len(names) != 1 || names[0] != one {
+			t.Errorf("got %q, %v", names, err)
+		}
+	})
+}
+
+// TestReplace saves what follows a value only if nothing was stored or removed since.
+func TestReplace(t *testing.T) {
+	eachStore(t, func(t *testing.T, open func() *Store) {
+		v := open().values
+		save := func(value string) {
+			t.Helper()
+			if err := v.save(t.Context(), "a", []byte(value)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		replaced := func(want string) {
+			t.Helper()
+			if err := v.replace(t.Context(), "a", []byte("1"), []byte("2")); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := v.load(t.Context(), "a"); err != nil || string(got) != want {
+				t.Errorf("got %q, %v, want %q", got, err, want)
+			}
+		}
+		save("1")
+		replaced("2")
+		save("3")
+		replaced("3")
+		if err := v.remove(t.Context(), "a", nil); err != nil {
+			t.Fatal(err)
+		}
+		replaced("")
+	})
 }
 
 // TestStoreOnDisk checks that files are readable by their user only, do not contain
@@ -47,7 +102,7 @@ func TestStore(t *testing.T) {
 func TestStoreOnDisk(t *testing.T) {
 	dir := t.TempDir()
 	s := NewStore(dir)
-	if err := s.save("the name", "s3cret"); err != nil {
+	if err := s.save(t.Context(), "the name", "s3cret"); err != nil {
 		t.Fatal(err)
 	}
 	files := 0
@@ -73,23 +128,23 @@ func TestStoreOnDisk(t *testing.T) {
 		t.Fatalf("%d files, %v; want the key and one more", files, err)
 	}
 	var got string
-	if ok, err := NewStore(dir).load("the name", &got); !ok || err != nil || got != "s3cret" {
+	if ok, err := NewStore(dir).load(t.Context(), "the name", &got); !ok || err != nil || got != "s3cret" {
 		t.Errorf("another process reads %q, %v", got, err)
 	}
 
-	file := s.file("the name")
+	file := s.values.(*folder).file("the name")
 	sealed, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused := func(what string, s *Store, name string) {
 		t.Helper()
-		if ok, err := s.load(name, &got); ok || err == nil || strings.Contains(err.Error(), dir) {
+		if ok, err := s.load(t.Context(), name, &got); ok || err == nil || strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: got %v, %v", what, ok, err)
 		}
 	}
 	// A file that is moved to another name would give one principal the grant of another.
-	if err := os.WriteFile(s.file("another"), sealed, 0o600); err != nil {
+	if err := os.WriteFile(s.values.(*folder).file("another"), sealed, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	refused("moved", s, "another")
@@ -102,7 +157,7 @@ func TestStoreOnDisk(t *testing.T) {
 	if err := os.WriteFile(file, sealed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := NewStore(dir).load("the name", &got); !ok || err != nil {
+	if ok, err := NewStore(dir).load(t.Context(), "the name", &got); !ok || err != nil {
 		t.Fatalf("put back: %v", err)
 	}
 	if err := os.Chmod(filepath.Join(dir, keyFile), 0o640); err != nil {
@@ -116,7 +171,7 @@ func TestStoreOnDisk(t *testing.T) {
 func TestAnotherKey(t *testing.T) {
 	dir := t.TempDir()
 	running := NewStore(dir)
-	if err := running.save("a", "one"); err != nil {
+	if err := running.save(t.Context(), "a", "one"); err != nil {
 		t.Fatal(err)
 	}
 	for _, gone := range []string{keyFile, grantsDir} {
@@ -125,19 +180,19 @@ func TestAnotherKey(t *testing.T) {
 		}
 	}
 	var got string
-	if ok, err := running.load("a", &got); ok || err != nil {
+	if ok, err := running.load(t.Context(), "a", &got); ok || err != nil {
 		t.Errorf("removed, and there: %v, %v", ok, err)
 	}
-	if err := NewStore(dir).save("a", "two"); err != nil {
+	if err := NewStore(dir).save(t.Context(), "a", "two"); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := running.load("a", &got); !ok || err != nil || got != "two" {
+	if ok, err := running.load(t.Context(), "a", &got); !ok || err != nil || got != "two" {
 		t.Errorf("what another process keeps with the new key is %q, %v", got, err)
 	}
-	if err := running.save("b", "three"); err != nil {
+	if err := running.save(t.Context(), "b", "three"); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := NewStore(dir).load("b", &got); !ok || err != nil || got != "three" {
+	if ok, err := NewStore(dir).load(t.Context(), "b", &got); !ok || err != nil || got != "three" {
 		t.Errorf("another process reads %q, %v", got, err)
 	}
 }
@@ -147,7 +202,7 @@ func TestOneKeyForMany(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
-			if err := NewStore(dir).save(strings.Repeat("x", i+1), i); err != nil {
+			if err := NewStore(dir).save(t.Context(), strings.Repeat("x", i+1), i); err != nil {
 				t.Error(err)
 			}
 		})
@@ -156,7 +211,7 @@ func TestOneKeyForMany(t *testing.T) {
 	s := NewStore(dir)
 	for i := range 16 {
 		var got int
-		if ok, err := s.load(strings.Repeat("x", i+1), &got); !ok || err != nil || got != i {
+		if ok, err := s.load(t.Context(), strings.Repeat("x", i+1), &got); !ok || err != nil || got != i {
 			t.Errorf("%d: got %d, %v", i, got, err)
 		}
 	}

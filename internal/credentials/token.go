@@ -43,6 +43,14 @@ func (t *token) goodUntil() time.Time {
 	return t.expires.Add(-min(skew, t.expires.Sub(t.issued)/4))
 }
 
+// validUntil returns when the token is no longer valid, as far as that is known.
+func (t *token) validUntil() time.Time {
+	if t.expires.IsZero() {
+		return t.goodUntil()
+	}
+	return t.expires
+}
+
 // tokenEndpoint is the token endpoint of an authorization server, for one client. It is
 // immutable. All grants go through its method request, and not through
 // golang.org/x/oauth2: that package has no token exchange (RFC 8693) and no JWT grants

@@ -9,6 +9,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/oauthmeta"
+	"mcpgateway/internal/ttlcache"
 )
 
 // user obtains tokens from grants of principals. Requests that belong to no principal use
@@ -25,6 +26,9 @@ type user struct {
 	lastChallenge challenge              // of the server
 	demands       map[string]scopeDemand // by principal: the scopes that the server requires beyond the grant
 	refused       map[string]string      // by principal: the token that the server has refused
+	// last has the tokens that were used last, by principal, for as long as they are valid: if the store that
+	// replicas share is away, they are used on.
+	last *ttlcache.Cache[string, *token]
 }
 
 // scopeDemand holds the scopes that a grant should have.
@@ -59,7 +63,7 @@ func newUser(o Options, g *guard, a tokenParams) (*user, error) {
 	if o.Store == nil {
 		o.Store = NewStore("")
 	}
-	u := &user{o: o, guard: g, params: a, resourceConfigured: o.Resource != nil, cache: newTokenCache(o.Now), demands: make(map[string]scopeDemand), refused: make(map[string]string)}
+	u := &user{o: o, guard: g, params: a, resourceConfigured: o.Resource != nil, cache: newTokenCache(o.Now), demands: make(map[string]scopeDemand), refused: make(map[string]string), last: ttlcache.New[string, *token](maxCached)}
 	u.cache.maxLife = grantLife
 	if o.Authority.ID == "" {
 		return u, nil
@@ -110,44 +114,62 @@ func (u *user) token(ctx context.Context, principal *call.Principal) (*token, er
 
 // current returns the token of the stored grant, refreshed if necessary.
 func (u *user) current(ctx context.Context, key string) (*token, error) {
-	g, err := u.load(key)
+	g, err := u.load(ctx, key)
+	if err == nil {
+		t := g.token()
+		u.remember(key, t)
+		if u.isUsable(key, t) {
+			return t, nil
+		}
+		t, err = u.renew(ctx, key)
+		if err == nil {
+			u.remember(key, t)
+			return t, nil
+		}
+	}
+	if IsAway(err) {
+		if t := u.lastToken(key); t != nil {
+			return t, nil
+		}
+	}
+	return nil, err
+}
+
+// renew refreshes the token of the stored grant, unless another caller has done so.
+func (u *user) renew(ctx context.Context, key string) (*token, error) {
+	name := u.storeName(key)
+	unlock, err := u.o.Store.lock(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	g, stored, err := u.read(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	if t := g.token(); u.isUsable(key, t) {
 		return t, nil
 	}
-	unlock, err := u.o.Store.lock(ctx, u.storeName(key))
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if g, err = u.load(key); err != nil {
-		return nil, err
-	}
-	if t := g.token(); u.isUsable(key, t) { // another caller has refreshed it
-		return t, nil
-	}
 	if g.Refresh == "" {
-		return nil, u.dropGrant(key)
+		return nil, u.dropGrant(ctx, key, stored)
 	}
 	t, err := u.refresh(ctx, g)
 	e, _ := err.(*Error)
 	forgotten := e != nil && e.code == "invalid_client" && u.clientAuth == nil // servers forget registered clients
 	if forgotten {
-		g.Client.forget(u.o.Store, g.Issuer, g.Redirect)
+		g.Client.forget(ctx, u.o.Store, g.Issuer, g.Redirect)
 	}
 	if forgotten || e != nil && e.final {
 		// Another process may have used the refresh token, on a system without locks.
-		if other, lerr := u.load(key); lerr == nil && other.Refresh != g.Refresh {
+		if other, lerr := u.load(ctx, key); lerr == nil && other.Refresh != g.Refresh {
 			return other.token(), nil
 		}
-		return nil, u.dropGrant(key)
+		return nil, u.dropGrant(ctx, key, stored)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return t, u.save(key, g.renewed(t))
+	return t, u.o.Store.renew(ctx, name, stored, g.renewed(t))
 }
 
 // isUsable reports whether a token can be sent.
@@ -157,27 +179,70 @@ func (u *user) isUsable(key string, t *token) bool {
 	return u.refused[key] != t.access && u.o.Now().Before(t.goodUntil())
 }
 
+// remember makes a token the one that is used on if the store is away.
+func (u *user) remember(key string, t *token) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.last.Put(key, t, t.validUntil(), u.o.Now())
+}
+
+// lastToken returns the token that was used last, nil if it is not valid any more.
+func (u *user) lastToken(key string) *token {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if t, ok := u.last.Get(key, u.o.Now()); ok && u.refused[key] != t.access {
+		return t
+	}
+	return nil
+}
+
+// forget forgets what is known of a principal's grant, which has changed.
+func (u *user) forget(key string) {
+	u.mu.Lock()
+	delete(u.demands, key)
+	u.last.Delete(key)
+	u.mu.Unlock()
+	u.cache.drop(key)
+}
+
 // load returns a principal's grant.
-func (u *user) load(key string) (grant, error) {
-	var g grant
-	there, err := u.o.Store.load(u.storeName(key), &g)
-	if named := u.o.Authority.Issuer; named != "" && g.Issuer != named {
-		there = false // the configuration names another authorization server now
-	}
-	if err == nil && !there {
-		err = u.grantNeeded(key, textNoGrant)
-	}
+func (u *user) load(ctx context.Context, key string) (grant, error) {
+	g, _, err := u.read(ctx, key)
 	return g, err
 }
 
-func (u *user) save(key string, g grant) error { return u.o.Store.save(u.storeName(key), g) }
+// read returns a principal's grant, also as it is stored.
+func (u *user) read(ctx context.Context, key string) (g grant, stored []byte, err error) {
+	stored, err = u.o.Store.read(ctx, u.storeName(key))
+	if err != nil {
+		return g, nil, err
+	}
+	if stored != nil {
+		err = decode(stored, &g)
+	}
+	named := u.o.Authority.Issuer // the configuration may name another authorization server now
+	if err == nil && (stored == nil || named != "" && g.Issuer != named) {
+		u.mu.Lock()
+		u.last.Delete(key)
+		u.mu.Unlock()
+		err = u.grantNeeded(key, textNoGrant)
+	}
+	return g, stored, err
+}
 
-// dropGrant removes an invalid grant, and returns the error that says so. The caller
+func (u *user) save(ctx context.Context, key string, g grant) error {
+	return u.o.Store.save(ctx, u.storeName(key), g)
+}
+
+// dropGrant removes an invalid grant as it is stored, and returns the error that says so. The caller
 // holds its lock.
-func (u *user) dropGrant(key string) error {
-	if err := u.o.Store.remove(u.storeName(key)); err != nil {
+func (u *user) dropGrant(ctx context.Context, key string, stored []byte) error {
+	if err := u.o.Store.remove(ctx, u.storeName(key), stored); err != nil {
 		return err
 	}
+	u.mu.Lock()
+	u.last.Delete(key)
+	u.mu.Unlock()
 	return u.grantNeeded(key, "the grant of this server's user has expired or was revoked")
 }
 
@@ -230,17 +295,20 @@ func (u *user) refuse(ctx context.Context, principal *call.Principal, access str
 	if !u.cache.refuse(key, access) {
 		return false, errNewTokenRefused
 	}
+	u.mu.Lock()
+	u.last.Delete(key)
+	u.mu.Unlock()
 	unlock, err := u.o.Store.lock(ctx, u.storeName(key))
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
-	g, err := u.load(key)
+	g, stored, err := u.read(ctx, key)
 	if err != nil || g.Access != access {
 		return err == nil, err
 	}
 	if g.Refresh == "" {
-		return false, u.dropGrant(key)
+		return false, u.dropGrant(ctx, key, stored)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -255,9 +323,9 @@ func (u *user) refuse(ctx context.Context, principal *call.Principal, access str
 // basic/authorization, "Step-Up Authorization Flow"), and returns the error of the call.
 // It returns nil if the grant has all scopes, or if they were requested a moment ago:
 // another authorization request would not change anything.
-func (u *user) stepUp(principal *call.Principal, c challenge) error {
+func (u *user) stepUp(ctx context.Context, principal *call.Principal, c challenge) error {
 	key := principalKey(principal)
-	g, err := u.load(key)
+	g, err := u.load(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -305,7 +373,7 @@ func (s *Source) NeedsGrant(principal *call.Principal) bool {
 	if k, ok := u.cache.lookup(key); ok && k.err == nil {
 		return false
 	}
-	_, err := u.load(key)
+	_, err := u.load(context.Background(), key) // soon, also if the store is away
 	e, ok := err.(*Error)
 	return ok && e.needsGrant
 }
@@ -321,4 +389,24 @@ func (s *Source) StepUps(principal *call.Principal) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.demands[principalKey(principal)].times
+}
+
+// GrantChanged forgets what is known of a grant that another replica has changed. name is that of
+// StoreOptions.Changed; names of other upstreams are ignored.
+func (s *Source) GrantChanged(name string) {
+	u, ok := s.tokens.(*user)
+	if !ok {
+		return
+	}
+	if key, ok := strings.CutPrefix(name, u.storeName("")); ok {
+		u.forget(key)
+	}
+}
+
+// UpstreamOf returns the upstream of a grant by a name of StoreOptions.Changed.
+func UpstreamOf(name string) string {
+	if parts := strings.SplitN(name, "\x00", 3); len(parts) == 3 && parts[0] == grantKind {
+		return parts[1]
+	}
+	return ""
 }

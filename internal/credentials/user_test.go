@@ -59,7 +59,7 @@ func TestLogin(t *testing.T) {
 			t.Errorf("the token of %v is one of %q with %q, good: %v", principal, sub, scopes, ok)
 		}
 	}
-	if left, err := os.ReadDir(filepath.Join(store.dir, grantsDir)); err != nil || len(left) != 2 {
+	if left, err := os.ReadDir(filepath.Join(dirOf(store), grantsDir)); err != nil || len(left) != 2 {
 		t.Errorf("left behind: %v, %v; want the grant and its lock", left, err)
 	}
 	if s.NeedsGrant(call.Anonymous) || !s.NeedsGrant(withToken("ann", "x")) {
@@ -68,9 +68,9 @@ func TestLogin(t *testing.T) {
 	fails(t, s, withToken("ann", "x"), "requires a grant of its user")
 
 	// Another process finds the grant, but not for a server at another URL.
-	again := source(t, Options{Kind: User, URL: s.o.URL, Store: NewStore(store.dir), Now: c.now})
+	again := source(t, Options{Kind: User, URL: s.o.URL, Store: NewStore(dirOf(store)), Now: c.now})
 	bearer(t, again, nil)
-	moved := source(t, Options{Kind: User, URL: at(t, "https://elsewhere.example.com/mcp"), Store: NewStore(store.dir), Now: c.now})
+	moved := source(t, Options{Kind: User, URL: at(t, "https://elsewhere.example.com/mcp"), Store: NewStore(dirOf(store)), Now: c.now})
 	if !moved.NeedsGrant(nil) {
 		t.Error("the grant goes with the name of the upstream, to whatever server it is")
 	}
@@ -86,7 +86,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("refreshed with %v", form)
 	}
 	// The other process has an old refresh token in memory, and finds the new grant.
-	if bearer(t, source(t, Options{Kind: User, URL: s.o.URL, Store: NewStore(store.dir), Now: c.now}), nil) != second {
+	if bearer(t, source(t, Options{Kind: User, URL: s.o.URL, Store: NewStore(dirOf(store)), Now: c.now}), nil) != second {
 		t.Error("another process does not see the new token")
 	}
 
@@ -112,12 +112,12 @@ func TestRefreshByTwoProcesses(t *testing.T) {
 	}
 	u := s.tokens.(*user)
 	as.SetMetadata("token_endpoint", serve(t, func(w http.ResponseWriter, r *http.Request) {
-		g, err := u.load(localKey)
+		g, err := u.load(t.Context(), localKey)
 		if err != nil {
 			t.Error(err)
 		}
 		g.Access, g.Refresh, g.Issued, g.Expires = "the-other's", "next", c.now(), c.now().Add(time.Minute)
-		if err := u.save(localKey, g); err != nil {
+		if err := u.save(t.Context(), localKey, g); err != nil {
 			t.Error(err)
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -182,7 +182,7 @@ func TestNarrowerGrant(t *testing.T) {
 	s := userSource(t, gatewaytest.NewAuthServer(t, nil), c, NewStore(""))
 	u := s.tokens.(*user)
 	g := grant{Access: "x", Issued: c.now(), Expires: c.now().Add(time.Hour), Scopes: []string{"read"}, Asked: []string{"read", "write"}}
-	if err := u.save(localKey, g); err != nil {
+	if err := u.save(t.Context(), localKey, g); err != nil {
 		t.Fatal(err)
 	}
 	refused := func(scope string) error {

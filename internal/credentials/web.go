@@ -12,11 +12,13 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/origin"
+	"mcpgateway/internal/store"
+	"mcpgateway/internal/ttlcache"
 )
 
 // WebOptions configure a [Web].
@@ -34,6 +36,8 @@ type WebOptions struct {
 	// may be nil.
 	Failed func(upstream string, principal *call.Principal, err error)
 	Now    func() time.Time // nil means time.Now
+	// Shared is the store that replicas share, nil for none. It must seal its values.
+	Shared store.Values
 }
 
 // Web serves the pages on which principals give grants:
@@ -47,35 +51,48 @@ type WebOptions struct {
 // make another user give a grant. The authorization response must come from the browser
 // that was sent away, with a state that is accepted once.
 //
-// Links and flows are kept in memory.
+// Links and flows are kept in memory, or in the store that replicas share: then any replica serves any step. While that
+// store is away, no grant can be given.
 type Web struct {
 	o            WebOptions
 	logins       map[string]*browserLogin // by issuer
 	links        *pending[link]
 	authRequests *pending[authRequest]
 	index        *pending[string] // ids of links by upstream and principal
+
+	mu    sync.Mutex
+	opens *ttlcache.Cache[string, int] // how often links were opened here, by id
 }
 
 // link invites a principal to give a grant.
 type link struct {
-	principal *call.Principal
-	upstream  string
-	opened    *atomic.Int32 // how often it was opened
+	// Profile, Subject, Issuer and Method identify the principal.
+	Profile  string   `json:"profile,omitempty"`
+	Subject  string   `json:"subject"`
+	Issuer   string   `json:"issuer,omitempty"`
+	Method   string   `json:"method"`
+	Upstream string   `json:"upstream"`
+	Scopes   []string `json:"scopes,omitempty"` // that the server requires beyond the grant
 }
 
-// maxOpens bounds how often a link can be opened. Each time costs requests to other
+// principal returns the principal of the link, without credentials and claims.
+func (l link) principal() *call.Principal {
+	return &call.Principal{Profile: l.Profile, Subject: l.Subject, Issuer: l.Issuer, AuthMethod: l.Method}
+}
+
+// maxOpens bounds how often a link can be opened at one replica. Each time costs requests to other
 // servers and an entry of the pending authorization requests, of which the oldest are
 // dropped.
 const maxOpens = 100
 
 // authRequest is an authorization request that a browser was sent away with.
 type authRequest struct {
-	link
-	id      string // of the link
-	flow    *flow
-	nonce   string            // of a login
-	browser [sha256.Size]byte // the digest of the cookie
-	login   *browserLogin     // nil if the request is for the grant
+	Link    link      `json:"link"`
+	ID      string    `json:"id"` // of the link
+	Flow    savedFlow `json:"flow"`
+	Browser []byte    `json:"browser"`         // the digest of the cookie
+	Login   bool      `json:"login,omitempty"` // at the issuer of the principal; false if the request is for the grant
+	Nonce   string    `json:"nonce,omitempty"` // of a login
 }
 
 // Paths of the pages below the base.
@@ -98,7 +115,11 @@ func NewWeb(o WebOptions) (*Web, error) {
 		o.Failed = func(string, *call.Principal, error) {}
 	}
 	w := &Web{
-		o: o, logins: make(map[string]*browserLogin), links: newPending[link](o.Now), authRequests: newPending[authRequest](o.Now), index: newPending[string](o.Now),
+		o: o, logins: make(map[string]*browserLogin),
+		links:        newPending[link](o.Shared, kindLink, o.Now),
+		authRequests: newPending[authRequest](o.Shared, kindLogin, o.Now),
+		index:        newPending[string](o.Shared, kindLinkOf, o.Now),
+		opens:        ttlcache.New[string, int](maxPending),
 	}
 	for _, l := range o.Logins {
 		login, err := newBrowserLogin(l, o.Now)
@@ -112,7 +133,7 @@ func NewWeb(o WebOptions) (*Web, error) {
 
 // Link returns the URL and the id of a link on which a principal gives a grant for an
 // upstream.
-func (w *Web) Link(principal *call.Principal, upstream string) (at, id string, err error) {
+func (w *Web) Link(ctx context.Context, principal *call.Principal, upstream string) (at, id string, err error) {
 	base := w.o.Base()
 	if base == "" {
 		return "", "", failf("the gateway does not know how browsers reach it: set public_url")
@@ -122,16 +143,52 @@ func (w *Web) Link(principal *call.Principal, upstream string) (at, id string, e
 	if u, err := url.Parse(base); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
 		return "", "", failf("browsers reach the gateway over http, which is not secure enough for grants: set public_url to an https URL")
 	}
-	key := upstream + "\x00" + principal.Key()
-	id, ok := w.index.get(key)
-	if ok {
-		_, ok = w.links.get(id)
-	}
-	if !ok {
-		id = w.links.add(link{principal, upstream, new(atomic.Int32)})
-		w.index.put(key, id)
+	if id, err = w.linkID(ctx, principal, upstream); err != nil {
+		return "", "", err
 	}
 	return base + PathStart + "?id=" + id, id, nil
+}
+
+// linkID returns the id of the link of a principal for an upstream. It makes a link if there is none, and adds
+// the scopes to it that the server has required here.
+func (w *Web) linkID(ctx context.Context, principal *call.Principal, upstream string) (string, error) {
+	l := link{Profile: principal.Profile, Subject: principal.Subject, Issuer: principal.Issuer, Method: principal.AuthMethod, Upstream: upstream}
+	if u := w.user(upstream); u != nil {
+		l.Scopes = u.demanded(principalKey(principal))
+	}
+	key := upstream + "\x00" + principal.Key()
+	id, ok, err := w.index.get(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	if ok {
+		known, ok, err := w.links.get(ctx, id)
+		scopes := union(known.Scopes, l.Scopes)
+		switch {
+		case err != nil:
+			return "", err
+		case ok && len(scopes) == len(known.Scopes):
+			return id, nil
+		case ok:
+			l.Scopes = scopes
+			return id, w.links.put(ctx, id, l)
+		}
+	}
+	id = rand.Text()
+	if err := w.links.put(ctx, id, l); err != nil {
+		return "", err
+	}
+	return id, w.index.put(ctx, key, id)
+}
+
+// opened counts that a link was opened, and reports whether that is within bounds.
+func (w *Web) opened(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.o.Now()
+	n, _ := w.opens.Get(id, now)
+	w.opens.Put(id, n+1, now.Add(flowTime), now)
+	return n < maxOpens
 }
 
 // document returns the URL of the gateway's client metadata, "" if authorization servers
@@ -192,23 +249,26 @@ func (w *Web) serveDocument(rw http.ResponseWriter) {
 // start begins the login of the user who opened a link, or the authorization request.
 func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("id")
-	l, ok := w.links.get(id)
-	if !ok {
+	l, ok, err := w.links.get(r.Context(), id)
+	switch {
+	case err != nil:
+		notGranted(rw, err)
+		return
+	case !ok:
 		page(rw, http.StatusNotFound, "This link has expired. Repeat the call in your application to get a new one.")
 		return
-	}
-	if l.opened.Add(1) > maxOpens {
+	case !w.opened(id):
 		page(rw, http.StatusTooManyRequests, "This link was opened too often. Wait ten minutes, then repeat the call in your application.")
 		return
 	}
 	browser := rand.Text()
-	if login := w.logins[l.principal.Issuer]; login != nil && l.principal.Issuer != "" {
+	if login := w.logins[l.Issuer]; login != nil && l.Issuer != "" {
 		f, nonce, err := login.begin(r.Context(), w.o.Base()+pathLogin)
 		if err != nil {
 			w.fail(rw, l, err)
 			return
 		}
-		w.redirect(rw, r, authRequest{link: l, id: id, flow: f, nonce: nonce, login: login}, browser, "nonce", nonce)
+		w.redirect(rw, r, f, authRequest{Link: l, ID: id, Login: true, Nonce: nonce}, browser, "nonce", nonce)
 		return
 	}
 	base, err := url.Parse(w.o.Base())
@@ -221,18 +281,20 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 
 // grant sends the browser to the authorization server of the upstream.
 func (w *Web) grant(rw http.ResponseWriter, r *http.Request, l link, id, browser string) {
-	u := w.user(l.upstream)
+	u := w.user(l.Upstream)
 	if u == nil {
-		w.fail(rw, l, failf("this server no longer needs a grant"))
+		w.fail(rw, l, errNoGrantNeeded)
 		return
 	}
-	f, err := u.begin(r.Context(), principalKey(l.principal), w.o.Base()+pathCallback, w.document())
+	f, err := u.begin(r.Context(), principalKey(l.principal()), w.o.Base()+pathCallback, w.document(), l.Scopes...)
 	if err != nil {
 		w.fail(rw, l, err)
 		return
 	}
-	w.redirect(rw, r, authRequest{link: l, id: id, flow: f}, browser)
+	w.redirect(rw, r, f, authRequest{Link: l, ID: id}, browser)
 }
+
+var errNoGrantNeeded = failf("this server no longer needs a grant")
 
 func (w *Web) user(upstream string) *user {
 	s := w.o.Source(upstream)
@@ -244,15 +306,18 @@ func (w *Web) user(upstream string) *user {
 }
 
 // redirect sends a browser away with an authorization request.
-func (w *Web) redirect(rw http.ResponseWriter, r *http.Request, t authRequest, browser string, more ...string) {
-	t.browser = sha256.Sum256([]byte(browser))
-	w.authRequests.put(t.flow.state, t)
+func (w *Web) redirect(rw http.ResponseWriter, r *http.Request, f *flow, t authRequest, browser string, more ...string) {
+	t.Flow, t.Browser = f.saved(), digest([]byte(browser))
+	if err := w.authRequests.put(r.Context(), f.state, t); err != nil {
+		w.fail(rw, t.Link, err)
+		return
+	}
 	base, _ := url.Parse(w.o.Base())
 	http.SetCookie(rw, &http.Cookie{
-		Name: cookieName(t.flow.state), Value: browser, Path: base.Path + "/oauth/", MaxAge: int(flowTime.Seconds()),
+		Name: cookieName(f.state), Value: browser, Path: base.Path + "/oauth/", MaxAge: int(flowTime.Seconds()),
 		HttpOnly: true, Secure: base.Scheme == "https", SameSite: http.SameSiteLaxMode,
 	})
-	http.Redirect(rw, r, t.flow.url(more...), http.StatusFound)
+	http.Redirect(rw, r, f.url(more...), http.StatusFound)
 }
 
 // cookieName returns the name of the cookie of an authorization request. A browser may
@@ -265,64 +330,98 @@ func cookieName(state string) string {
 // callback handles an authorization response.
 func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 	answer, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		answer = nil
+	}
 	state := answer.Get("state")
-	t, ok := w.authRequests.get(state)
-	login := strings.HasSuffix(r.URL.Path, pathLogin)
-	if err != nil || !ok || (t.login != nil) != login {
+	t, ok, err := w.authRequests.get(r.Context(), state)
+	if err != nil {
+		notGranted(rw, err)
+		return
+	}
+	if !ok || t.Login != strings.HasSuffix(r.URL.Path, pathLogin) {
 		page(rw, http.StatusBadRequest, "This response is unknown, or was used already. Open the link again.")
 		return
 	}
 	cookie, err := r.Cookie(cookieName(state))
-	if err != nil || !sameBrowser(cookie.Value, t) {
+	if err != nil || subtle.ConstantTimeCompare(digest([]byte(cookie.Value)), t.Browser) != 1 {
 		// Another browser must not use up the state.
-		w.fail(rw, t.link, failf("this response belongs to another browser: open the link again, and stay in one browser"))
-		return
-	}
-	if _, ok := w.authRequests.take(state); !ok {
-		page(rw, http.StatusBadRequest, "This response was used already. Open the link again.")
+		w.fail(rw, t.Link, failf("this response belongs to another browser: open the link again, and stay in one browser"))
 		return
 	}
 	ctx := context.WithoutCancel(r.Context()) // a code can be used once, so a closed browser must not waste it
-	if t.login != nil {
-		principal, err := t.login.finish(ctx, t.flow, t.nonce, answer)
-		if err == nil && principal != t.principal.Subject {
-			err = failf("this link is for another user than the one who is logged in")
-		}
-		if err != nil {
-			w.fail(rw, t.link, err)
+	switch _, ok, err := w.authRequests.take(ctx, state); {
+	case err != nil:
+		w.fail(rw, t.Link, err)
+		return
+	case !ok:
+		page(rw, http.StatusBadRequest, "This response was used already. Open the link again.")
+		return
+	}
+	if t.Login {
+		if err := w.finishLogin(ctx, t, answer); err != nil {
+			w.fail(rw, t.Link, err)
 			return
 		}
-		w.grant(rw, r, t.link, t.id, rand.Text())
+		w.grant(rw, r, t.Link, t.ID, rand.Text())
 		return
 	}
-	u := w.user(t.upstream)
+	if err := w.finishGrant(ctx, t, answer); err != nil {
+		w.fail(rw, t.Link, err)
+		return
+	}
+	_, _, _ = w.links.take(ctx, t.ID) // otherwise it expires
+	w.o.Granted(t.Link.Upstream, t.Link.principal(), t.ID)
+	page(rw, http.StatusOK, fmt.Sprintf("Access to %s is granted. You can close this page and go back to your application.", t.Link.Upstream))
+}
+
+// finishLogin handles the authorization response of a login. The user must be the principal of the link.
+func (w *Web) finishLogin(ctx context.Context, t authRequest, answer url.Values) error {
+	login := w.logins[t.Link.Issuer]
+	if login == nil {
+		return failf("users of this issuer can no longer log in")
+	}
+	f, err := login.resume(ctx, t.Flow)
+	if err != nil {
+		return err
+	}
+	subject, err := login.finish(ctx, f, t.Nonce, answer)
+	if err == nil && subject != t.Link.Subject {
+		err = failf("this link is for another user than the one who is logged in")
+	}
+	return err
+}
+
+// finishGrant handles the authorization response for a grant, and stores the grant.
+func (w *Web) finishGrant(ctx context.Context, t authRequest, answer url.Values) error {
+	u := w.user(t.Link.Upstream)
 	if u == nil {
-		w.fail(rw, t.link, failf("this server no longer needs a grant"))
-		return
+		return errNoGrantNeeded
 	}
-	if err := u.finish(ctx, principalKey(t.principal), t.flow, answer); err != nil {
-		w.fail(rw, t.link, err)
-		return
+	f, err := u.resume(t.Flow)
+	if err != nil {
+		return err
 	}
-	w.links.take(t.id)
-	w.o.Granted(t.upstream, t.principal, t.id)
-	page(rw, http.StatusOK, fmt.Sprintf("Access to %s is granted. You can close this page and go back to your application.", t.upstream))
+	return u.finish(ctx, principalKey(t.Link.principal()), f, answer)
 }
 
-func sameBrowser(cookie string, t authRequest) bool {
-	sum := sha256.Sum256([]byte(cookie))
-	return subtle.ConstantTimeCompare(sum[:], t.browser[:]) == 1
-}
-
-// fail shows an error page.
-func (w *Web) fail(rw http.ResponseWriter, l link, err error) {
-	w.o.Failed(l.upstream, l.principal, err)
-	text := "it took too long"
+// notGranted shows why no access was granted.
+func notGranted(rw http.ResponseWriter, err error) {
+	text, status := "it took too long", http.StatusForbidden
 	var known *Error
 	if errors.As(err, &known) {
 		text = known.text
 	}
-	page(rw, http.StatusForbidden, "No access was granted: "+text+".")
+	if IsAway(err) {
+		status = http.StatusServiceUnavailable
+	}
+	page(rw, status, "No access was granted: "+text+".")
+}
+
+// fail shows an error page.
+func (w *Web) fail(rw http.ResponseWriter, l link, err error) {
+	w.o.Failed(l.Upstream, l.principal(), err)
+	notGranted(rw, err)
 }
 
 // page writes one sentence as plain text, in which a browser finds no markup.

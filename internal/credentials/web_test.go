@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func (s *site) of(subject string) *call.Principal {
 
 func (s *site) link(principal *call.Principal) string {
 	s.t.Helper()
-	at, _, err := s.Link(principal, "up")
+	at, _, err := s.Link(s.t.Context(), principal, "up")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -287,7 +288,7 @@ func TestPages(t *testing.T) {
 	s.ends(browser(t), s.base+"/oauth/elsewhere", 404, "")
 	s.ends(browser(t), s.base+pathDocument, 404, "no https public URL")
 	s.base = ""
-	if _, _, err := s.Link(call.Anonymous, "up"); err == nil || !strings.Contains(err.Error(), "set public_url") {
+	if _, _, err := s.Link(t.Context(), call.Anonymous, "up"); err == nil || !strings.Contains(err.Error(), "set public_url") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -354,17 +355,23 @@ func TestLinkOpenedTooOften(t *testing.T) {
 
 func TestPendingIsBounded(t *testing.T) {
 	c := newClock()
-	p := newPending[int](c.now)
-	first := p.add(0)
-	for i := range maxPending {
-		p.add(i)
+	p := newPending[int](nil, kindLink, c.now)
+	values := p.values.(*pendingMemory)
+	put := func(id string) {
+		if err := p.put(t.Context(), id, 1); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, ok := p.get(first); ok || len(p.all) != maxPending || len(p.order) != maxPending {
-		t.Errorf("%d are kept, %d in order, the oldest among them: %v", len(p.all), len(p.order), ok)
+	put("first")
+	for i := range maxPending {
+		put(strconv.Itoa(i))
+	}
+	if _, ok, _ := p.get(t.Context(), "first"); ok || len(values.all) != maxPending || len(values.order) != maxPending {
+		t.Errorf("%d are kept, %d in order, the oldest among them: %v", len(values.all), len(values.order), ok)
 	}
 	c.pass(flowTime + time.Second)
-	p.add(1)
-	if len(p.all) != 1 || len(p.order) != 1 {
-		t.Errorf("%d are kept after they have expired", len(p.all))
+	put("last")
+	if len(values.all) != 1 || len(values.order) != 1 {
+		t.Errorf("%d are kept after they have expired", len(values.all))
 	}
 }

@@ -87,10 +87,12 @@ func Login(ctx context.Context, cfg *config.Config, name string, port int, show 
 	if u.Auth.Kind != config.CredentialUser {
 		return fmt.Errorf("the upstream %s takes no grants of users; set auth: {kind: user} for it first", u.Name)
 	}
-	if cfg.StateDir == "" {
-		return errNoStateDir
+	grants, err := openGrants(cfg)
+	if err != nil {
+		return err
 	}
-	source, err := userCredentials(u, credentials.NewStore(cfg.StateDir))
+	defer grants.close()
+	source, err := userCredentials(u, grants.Store)
 	if err != nil {
 		return err
 	}
@@ -108,33 +110,43 @@ func userCredentials(u config.Upstream, store *credentials.Store) (*credentials.
 	return newCredentials(u.Name, u.Connection, at, store)
 }
 
-// Grants returns the grants of users in the state folder of a configuration, also those for
+// Grants returns the grants of users in the state folder or the store of a configuration, also those for
 // upstreams that it no longer has.
-func Grants(cfg *config.Config) ([]credentials.Grant, error) {
-	if cfg.StateDir == "" {
-		return nil, errNoStateDir
+func Grants(ctx context.Context, cfg *config.Config) ([]credentials.Grant, error) {
+	grants, err := openGrants(cfg)
+	if err != nil {
+		return nil, err
 	}
+	defer grants.close()
 	var known []credentials.Grant
 	for _, u := range cfg.Upstreams {
 		if u.Auth.Kind == config.CredentialUser {
 			known = append(known, credentials.Grant{Upstream: u.Name, URL: u.URL})
 		}
 	}
-	return credentials.NewStore(cfg.StateDir).Grants(known...)
+	all, err := grants.Grants(ctx, known...)
+	if reason := grants.refused.Load(); err == nil && len(all) == 0 && reason != nil {
+		return nil, fmt.Errorf("no grant in the store can be read: %w", *reason)
+	}
+	return all, err
 }
 
 // Logout removes a grant, and revokes it at its authorization server. It reports whether
 // that server has revoked it; untold says why the server was not told. The error says that
 // the grant is still stored.
 func Logout(ctx context.Context, cfg *config.Config, g credentials.Grant) (revoked bool, untold, err error) {
-	store := credentials.NewStore(cfg.StateDir)
+	grants, err := openGrants(cfg)
+	if err != nil {
+		return false, nil, err
+	}
+	defer grants.close()
 	for _, u := range cfg.Upstreams {
 		if u.Name != g.Upstream || u.Auth.Kind != config.CredentialUser {
 			continue
 		}
-		if source, err := userCredentials(u, store); err == nil && source.IsFor(g) {
+		if source, err := userCredentials(u, grants.Store); err == nil && source.IsFor(g) {
 			return source.Revoke(ctx, g)
 		}
 	}
-	return false, errors.New("the configuration has no such upstream any more"), store.Forget(ctx, g)
+	return false, errors.New("the configuration has no such upstream any more"), grants.Forget(ctx, g)
 }

@@ -140,8 +140,8 @@ type Gateway struct {
 
 	results resultStore // long results of tools, for reading on
 
-	grants *credentials.Store // of principals, for upstreams with auth.kind user
-	web    *credentials.Web   // the pages on which principals give grants
+	grants *openedGrants    // of principals, for upstreams with auth.kind user
+	web    *credentials.Web // the pages on which principals give grants
 
 	mcp, admin net.Listener
 
@@ -231,7 +231,6 @@ func New(o Options) (*Gateway, error) {
 	g.inspector = inspect.New(inspected{g})
 	g.info = serverInfo(o.Version)
 	g.embeddings = g.newEmbeddings()
-	g.grants = credentials.NewStore(g.state.Path())
 	if g.store = g.openStore(); g.store != nil {
 		o.Store = g.store
 	}
@@ -239,6 +238,7 @@ func New(o Options) (*Gateway, error) {
 		g.share(o.Store)
 	}
 	g.results = g.newResults(o.Store)
+	g.grants = g.newGrants(o.Store)
 	if err := g.open(&o); err != nil {
 		g.store.close()
 		g.stopExporter()
@@ -307,7 +307,7 @@ func (g *Gateway) assemble() error {
 	}
 	g.front = frontend.New(g.frontendOptions(frontMetrics))
 	if g.sharing != nil {
-		g.sharing.serve(g.front, g.heardElicited)
+		g.sharing.serve(g.front, g.heardElicited, g.grantChangedElsewhere)
 		g.handlePassed()
 		g.registry.MustRegister(g.sharing.metrics.Collectors()...)
 	}
@@ -417,6 +417,10 @@ func (g *Gateway) runAll(ctx context.Context, serve func(life context.Context) e
 	group.Go(func() error { return g.runStore(life) })
 	if g.sharing != nil {
 		g.sharing.run(life, group)
+		group.Go(func() error {
+			g.grants.Run(life)
+			return nil
+		})
 	}
 	group.Go(func() error {
 		defer end()
@@ -433,6 +437,7 @@ func (g *Gateway) Close() {
 		}
 	}
 	g.closeAudit()
+	g.grants.close()
 	g.results.Close()
 	g.stopExporter()
 }

@@ -55,7 +55,7 @@ type grantRequest struct{ *grantingUpstream }
 func (grantRequest) Session(context.Context, *call.Call) (string, error) { return noSession, nil }
 
 // Do implements router.Upstream.
-func (r grantRequest) Do(_ context.Context, c *call.Call) (call.Result, error) {
+func (r grantRequest) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 	switch {
 	case !r.credentials.NeedsGrant(c.Principal):
 		return call.Result{}, catalog.UnavailableError([]catalog.Unavailable{{
@@ -64,7 +64,7 @@ func (r grantRequest) Do(_ context.Context, c *call.Call) (call.Result, error) {
 	case c.Method == wire.MethodComplete: // typing must not open a page at every key
 		return call.Result{Raw: wire.Raw(`{"completion":{"values":[]}}`)}, nil
 	}
-	return call.Result{}, r.grantError(c)
+	return call.Result{}, r.grantError(ctx, c)
 }
 
 // Do implements router.Upstream.
@@ -83,7 +83,7 @@ func (g *grantingUpstream) Do(ctx context.Context, c *call.Call) (call.Result, e
 	before := g.credentials.StepUps(c.Principal)
 	res, err := g.Sessions.Do(ctx, c)
 	if err != nil && ctx.Err() == nil && (g.credentials.NeedsGrant(c.Principal) || g.credentials.StepUps(c.Principal) > before) {
-		err = g.grantError(c) // the grant has expired, or lacks a scope
+		err = g.grantError(ctx, c) // the grant has expired, or lacks a scope
 	}
 	return res, err
 }
@@ -91,14 +91,18 @@ func (g *grantingUpstream) Do(ctx context.Context, c *call.Call) (call.Result, e
 // grantError returns the error of a call whose principal has to open a page first
 // (2025-11-25, client/elicitation, "URL Elicitation Required Error"). The router translates
 // it for modern clients. Clients without URL elicitation get an error that says what to do.
-func (g *grantingUpstream) grantError(c *call.Call) *wire.Error {
+func (g *grantingUpstream) grantError(ctx context.Context, c *call.Call) *wire.Error {
+	retryable := "false"
 	reason := "it needs a grant from you on a page in a browser; use a client that can open one (URL elicitation)"
 	if canOpen := c.Client.Era() == wire.EraModern || c.Client.Revision == wire.Rev20251125 && c.Client.Can("elicitation", "url"); canOpen {
-		at, id, err := g.web.Link(c.Principal, g.name)
+		at, id, err := g.web.Link(ctx, c.Principal, g.name)
 		if err == nil {
 			return g.elicitationError(at, id)
 		}
 		reason = "it needs a grant from you, and the page for it cannot be made: " + err.Error()
+		if credentials.IsAway(err) {
+			retryable = "true"
+		}
 	}
 	if !upstream.Proved(c.Principal) {
 		reason = "it needs a grant of its user: run gateway login " + g.name + ", then call again"
@@ -106,7 +110,7 @@ func (g *grantingUpstream) grantError(c *call.Call) *wire.Error {
 	data := wire.SetMember(wire.Raw(`{}`), "upstream", wire.String(g.name))
 	data = wire.SetMember(data, "reason", wire.String(reason))
 	data = wire.SetMember(data, "since", wire.String(g.since.UTC().Format(time.RFC3339)))
-	data = wire.SetMember(data, "retryable", wire.Raw("false"))
+	data = wire.SetMember(data, "retryable", wire.Raw(retryable))
 	return wire.Errorf(wire.CodeInternal, "upstream %s: %s", g.name, reason).WithData(data)
 }
 
@@ -123,6 +127,9 @@ func (g *grantingUpstream) elicitationError(at, id string) *wire.Error {
 // newWeb returns the pages on which principals give grants.
 func (g *Gateway) newWeb() (*credentials.Web, error) {
 	o := credentials.WebOptions{Base: g.browserBase, Source: g.credentialsOf, Granted: g.grantGiven, Failed: g.grantFailed}
+	if g.sharing != nil {
+		o.Shared = g.sharing.store
+	}
 	for _, j := range g.cfg.Auth.JWT {
 		if j.Login.ClientID != "" {
 			o.Logins = append(o.Logins, credentials.BrowserLogin{

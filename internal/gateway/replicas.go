@@ -36,6 +36,7 @@ type sharing struct {
 	states   *sessionstore.States
 	tokens   sharedTokens
 	limits   sharedLimits
+	store    store.Store
 	// leases say which replica holds the session of a client or principal with an upstream.
 	leases  *lease.Leases
 	results *sharedresults.Store
@@ -54,6 +55,7 @@ func (g *Gateway) share(s store.Store) {
 		states:   sessionstore.NewStates(s, idle, sessionPeers{replicas}),
 		tokens:   sharedTokens{s},
 		limits:   sharedLimits{sharedlimits.New(s), replicas.Others},
+		store:    s,
 		elicited: newElicitedLimit(),
 		leases:   lease.New(s, "upstream-session", g.replica, g.leaseLost),
 	}
@@ -65,10 +67,15 @@ func (s *sharing) options(o *frontend.Sessions) {
 }
 
 // serve takes the notes and requests of other replicas to the front end.
-func (s *sharing) serve(front *frontend.Server, elicited func(note []byte)) {
+func (s *sharing) serve(front *frontend.Server, elicited, grantChanged func(note []byte)) {
 	s.replicas.OnNote(sessionstore.KindChanged, func(_ string, note []byte) { sessionstore.Note(note, front.SessionChanged) })
 	s.replicas.Handle(sessionstore.KindChanged, func(_ context.Context, _ string, note []byte, _ *replica.Conversation) ([]byte, error) {
 		sessionstore.Note(note, front.SessionChanged)
+		return nil, nil
+	})
+	s.replicas.OnNote(kindGrantChanged, func(_ string, note []byte) { grantChanged(note) })
+	s.replicas.Handle(kindGrantChanged, func(_ context.Context, _ string, note []byte, _ *replica.Conversation) ([]byte, error) {
+		grantChanged(note)
 		return nil, nil
 	})
 	s.replicas.OnNote(kindElicited, func(_ string, note []byte) { elicited(note) })

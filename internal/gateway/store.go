@@ -35,16 +35,20 @@ func (g *Gateway) openStore() *shared {
 			log.Warn("the store is away; the gateway goes on with what this replica has", zap.Error(why))
 		}
 	})
-	keys := g.cfg.Store.SealKeys()
-	if len(keys) == 0 {
-		keys = g.cfg.Bridge.SealKeys()
-	}
-	s.Store = store.Sealed(s.guard, keys, func(kind string, err error) {
+	s.Store = store.Sealed(s.guard, storeSealKeys(g.cfg), func(kind string, err error) {
 		metrics.Refused()
 		g.ratelog.Warn("something in the store was refused", zap.String("kind", kind), zap.String("reason", refusal(err)))
 	})
 	g.registry.MustRegister(metrics.Collectors()...)
 	return s
+}
+
+// storeSealKeys returns the keys that seal what is in the store.
+func storeSealKeys(cfg *config.Config) [][]byte {
+	if keys := cfg.Store.SealKeys(); len(keys) > 0 {
+		return keys
+	}
+	return cfg.Bridge.SealKeys()
 }
 
 // refusal says in words why something in the store was refused.

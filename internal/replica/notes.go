@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"go.uber.org/zap"
+
+	"mcpgateway/internal/store"
 )
 
 // topicEnded is the kind of the note of a replica that ends. Others then pass nothing to it any more.
@@ -22,6 +24,13 @@ func (r *Replicas) Tell(kind string, note []byte) {
 	default:
 		r.count(lostNote)
 	}
+}
+
+// Post sends a note to all replicas that share a store, for a process that is none of them. from is a name that no replica
+// has.
+func Post(ctx context.Context, s store.Store, from, kind string, note []byte) error {
+	f := &frame{kind: frameNote, from: from, topic: kind, body: note}
+	return s.Append(ctx, notesKey, keepNotes, frameTTL, f.encode())
 }
 
 // tellLoop sends notes.
