@@ -24,7 +24,13 @@ type server struct {
 	waiting atomic.Int64 // calls of wait that run
 }
 
-// times returns how often a token was recorded.
+func (s *server) note(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done[token]++
+}
+
+// times returns how often a token was recorded, or one of the tools ask, limited and confirmed was called.
 func (s *server) times(token string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,9 +74,7 @@ func startServer(t *testing.T, name string, modern bool) *server {
 		if err := json.Unmarshal(r.Params.Arguments, &in); err != nil {
 			return nil, err
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.done[in.Token]++
+		s.note(in.Token)
 		return text(in.Token), nil
 	})
 	s.mcp.AddTool(&mcp.Tool{Name: "count", InputSchema: schema}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -97,6 +101,7 @@ func startServer(t *testing.T, name string, modern bool) *server {
 		if modern {
 			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"question": question}, RequestState: "asked"}, nil
 		}
+		s.note("ask")
 		res, err := r.Session.Elicit(ctx, question)
 		if err != nil {
 			return nil, err
@@ -114,7 +119,10 @@ func startServer(t *testing.T, name string, modern bool) *server {
 		return nil, ctx.Err()
 	})
 	for _, name := range []string{"limited", "confirmed"} {
-		s.mcp.AddTool(&mcp.Tool{Name: name, InputSchema: schema}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return text("done"), nil })
+		s.mcp.AddTool(&mcp.Tool{Name: name, InputSchema: schema}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			s.note(name)
+			return text("done"), nil
+		})
 	}
 	s.mcp.AddPrompt(&mcp.Prompt{Name: "hello", Arguments: []*mcp.PromptArgument{{Name: "name"}}}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: "hello"}}}}, nil

@@ -67,14 +67,16 @@ func startAsReplicas(t testing.TB, config Config) *Gateway {
 	return &Gateway{URL: r.URL, SSE: first.SSE, Admin: first.Admin, Process: first.Process}
 }
 
-// sealed returns the key bridge of a configuration with the keys.
+// sealed returns the key bridge of a configuration with the keys of a test, or its own.
 func sealed(config Config) Config {
 	bridge, _ := config["bridge"].(Config)
 	bridge = maps.Clone(bridge)
 	if bridge == nil {
 		bridge = Config{}
 	}
-	bridge["keys"] = []string{sealingKey}
+	if bridge["keys"] == nil {
+		bridge["keys"] = []string{sealingKey}
+	}
 	return bridge
 }
 
