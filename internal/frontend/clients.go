@@ -2,6 +2,9 @@ package frontend
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"sync/atomic"
 
 	"mcpgateway/internal/call"
@@ -12,7 +15,11 @@ import (
 // description with each request, and would be made anew for each. A slot is chosen by the
 // client's hash, which nobody outside can compute, and has the last client that came to it. Its
 // methods may be called by many goroutines at once.
-type clientCache [cachedClients]atomic.Pointer[cachedClient]
+type clientCache struct {
+	slots [cachedClients]atomic.Pointer[cachedClient]
+	// shared makes the Keys of clients, which are then the same at all replicas; without it they are hashes.
+	shared []byte
+}
 
 const (
 	cachedClients = 512
@@ -25,17 +32,37 @@ type cachedClient struct {
 	client *call.Client
 }
 
-// get returns the client with this hash, which has made the Key, as the metadata describe it.
-func (c *clientCache) get(hash uint64, meta *requestMeta) *call.Client {
-	slot := &c[hash%cachedClients]
+// get returns the client that text tells from others, as the metadata describe it. hash is of text.
+func (c *clientCache) get(hash uint64, text []byte, meta *requestMeta) *call.Client {
+	slot := &c.slots[hash%cachedClients]
 	if known := slot.Load(); known != nil && known.hash == hash && meta.describes(known.client) {
 		return known.client
 	}
-	client := newModernClient(modernKey(hash), meta)
+	client := newModernClient(c.key(hash, text), meta)
 	if len(client.Info)+len(client.Capabilities) <= maxCachedClient {
 		slot.Store(&cachedClient{hash, client})
 	}
 	return client
+}
+
+// key returns the Key of a client.
+func (c *clientCache) key(hash uint64, text []byte) string {
+	if c.shared == nil {
+		return modernKey(hash)
+	}
+	mac := hmac.New(sha256.New, c.shared)
+	mac.Write(bytes.Clone(text)) // so that the caller's text stays on its stack
+	return modernPrefix + hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// clientsKey returns what makes the Keys of modern clients where replicas share the keys of sessions.
+func clientsKey(keys [][]byte) []byte {
+	if len(keys) == 0 {
+		return nil
+	}
+	mac := hmac.New(sha256.New, keys[0])
+	mac.Write([]byte("keys of modern clients"))
+	return mac.Sum(nil)
 }
 
 // describes reports whether the metadata say of the client what it says of itself.

@@ -24,7 +24,7 @@ func TestClientCache(t *testing.T) {
 	get := func(hash uint64, info, capabilities, revision string) *call.Client {
 		t.Helper()
 		meta, text := describe(info, capabilities, revision)
-		c := cache.get(hash, meta)
+		c := cache.get(hash, nil, meta)
 		for i := range text {
 			text[i] = 'x' // the buffer of the body is used for the next request
 		}
@@ -49,7 +49,30 @@ func TestClientCache(t *testing.T) {
 		}
 	}
 	large := `{"name":"` + strings.Repeat("x", maxCachedClient) + `"}`
-	if get(2, large, `{}`, latest); cache[2].Load() != nil {
+	if get(2, large, `{}`, latest); cache.slots[2].Load() != nil {
 		t.Error("a large description is kept")
+	}
+}
+
+// A modern client has one Key at all replicas that share keys. Other clients, and the same client of another
+// principal or at a server with other keys, have others.
+func TestModernClientAtReplicas(t *testing.T) {
+	meta, _ := describe(`{"name":"host","version":"1"}`, `{}`, "2026-07-28")
+	other, _ := describe(`{"name":"other","version":"1"}`, `{}`, "2026-07-28")
+	key := func(r *replica, who string, meta *requestMeta) string {
+		return r.modernClient(request(t, nil), &call.Principal{Subject: who, AuthMethod: "api-key"}, meta).Key
+	}
+	a, b := newReplica(t, nil, 1), newReplica(t, nil, 1, 2)
+	first := key(a, "ann", meta)
+	if got := key(b, "ann", meta); got != first || !strings.HasPrefix(got, modernPrefix) {
+		t.Errorf("the other replica has %q, want %q", got, first)
+	}
+	for name, got := range map[string]string{
+		"another client": key(a, "ann", other), "another principal": key(a, "bob", meta), "other keys": key(newReplica(t, nil, 2), "ann", meta),
+		"no keys": key(newReplica(t, nil), "ann", meta),
+	} {
+		if got == first {
+			t.Errorf("%s has the same Key", name)
+		}
 	}
 }

@@ -42,10 +42,11 @@ func (s *Server) modernClient(r *http.Request, principal *call.Principal, meta *
 		}
 		part("")
 	}
-	return s.clients.get(maphash.Bytes(s.seed, append(text, info...)), meta)
+	text = append(text, info...)
+	return s.clients.get(maphash.Bytes(s.seed, text), text, meta)
 }
 
-// modernKey returns the Key of a modern client with this hash.
+// modernKey returns the Key of a modern client with this hash, which nobody outside can compute.
 func modernKey(hash uint64) string {
 	var text [len(modernPrefix) + 16]byte
 	return string(strconv.AppendUint(append(text[:0], modernPrefix...), hash, 16))

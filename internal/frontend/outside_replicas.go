@@ -132,6 +132,9 @@ func (s *Server) handleAsk(ctx context.Context, request []byte, _ func([]byte) e
 	if sess == nil || !m.IsRequest() {
 		return nil, errNotHere
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.drained, cancel)() // with the stream
 	answer, sent, err := askOnStream(ctx, sess, m.Method, m.Params)
 	reply := wire.Message{ID: askID, Result: answer}
 	switch fault, ok := err.(*wire.Error); {

@@ -53,8 +53,10 @@ type Server struct {
 	serverInfo wire.Raw // member of a result's _meta, with its name
 	supported  supported
 
-	draining atomic.Bool // no new calls, GET streams and listen streams
-	stopped  atomic.Bool // no new calls, and running calls have ended
+	draining   atomic.Bool     // no new calls, GET streams and listen streams
+	drained    context.Context // ends with Drain
+	endStreams context.CancelFunc
+	stopped    atomic.Bool // no new calls, and running calls have ended
 }
 
 // New returns a server. It panics if o lacks a required field.
@@ -73,12 +75,14 @@ func New(o Options) *Server {
 		restores: make(chan struct{}, maxRestores),
 		outside:  newOutsideLimits(),
 	}
+	s.drained, s.endStreams = context.WithCancel(context.Background())
 	s.Set(o.Settings)
 	s.sessions = session.NewTable(session.TableOptions{
 		Max: o.Limits.MaxSessions, Idle: o.Limits.SessionIdle, Kept: o.Sessions.Shared != nil,
 		Gauge: o.Metrics.Sessions.WithLabelValues(wire.EraLegacy.String()),
 		Ended: o.Events.SessionEnded, LogLevel: o.Events.LogLevel,
 	})
+	s.clients.shared = clientsKey(o.Sessions.Keys)
 	s.sessionIDs = session.NewIDs(o.Sessions.Keys, o.Limits.SessionIdle)
 	s.parked = park.NewTable(park.Options{
 		Sealer: o.Parking.Sealer, Replica: o.Parking.Replica, Permit: o.Parking.Permit, Pass: o.Parking.Pass,
@@ -165,6 +169,7 @@ func (s *Server) Run(ctx context.Context) error {
 // once.
 func (s *Server) Drain() {
 	s.draining.Store(true)
+	s.endStreams()
 	s.sessions.EndStreams()
 	s.listens.end()
 	s.peers.each((*peer).drain)

@@ -9,6 +9,7 @@ import (
 
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/router"
 	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/upstream/connector"
@@ -20,6 +21,7 @@ type connection struct {
 	name        string // of the upstream
 	key         string // digest of the connection's configuration, which names the remembered state; "" for the demo
 	sessions    *upstream.Sessions
+	subscriber  router.Subscriber                  // sessions, or that of all replicas
 	health      *connector.Health                  // of the sessions
 	credentials *credentials.Source                // the credentials that depend on the principal, nil for static headers
 	tls         func() (*tls.Config, error)        // toward the upstream, nil without files of its own
@@ -71,6 +73,7 @@ func (g *Gateway) newConnection(key string, o upstream.Options, l connector.Life
 	o.Observer, o.Gathered = connectionObserver{g, c}, g.principalListsChanged
 	o.Health = c.health
 	c.sessions = upstream.NewSessions(o)
+	c.subscriber = g.heldSubscriber(o.Name, c.sessions)
 	if o.HTTP != nil {
 		c.credentials, _ = o.HTTP.Credentials.(*credentials.Source)
 		c.tls = o.HTTP.TLS

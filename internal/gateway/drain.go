@@ -31,6 +31,9 @@ func (g *Gateway) beginDrain() (timeout time.Duration) {
 	timeout = g.generation.Load().cfg.DrainTimeout
 	g.draining.Store(true)
 	g.log.Info("draining", zap.Duration("timeout", timeout))
+	if g.sharing != nil {
+		g.sharing.held.drain()
+	}
 	g.front.Drain()
 	return timeout
 }

@@ -40,11 +40,15 @@ func (g *Gateway) heldUpstream(name string, sessions *upstream.Sessions, local r
 	if g.sharing == nil {
 		return local
 	}
-	u := &heldUpstream{Upstream: local, g: g, name: name, sessions: sessions}
+	u := g.newHeldUpstream(name, sessions, local)
 	if granter, ok := local.(router.Granter); ok {
 		return heldGranter{u, granter}
 	}
 	return u
+}
+
+func (g *Gateway) newHeldUpstream(name string, sessions *upstream.Sessions, local router.Upstream) *heldUpstream {
+	return &heldUpstream{Upstream: local, g: g, name: name, sessions: sessions}
 }
 
 // Session implements [router.Upstream]. The name of a session is the same at all replicas.

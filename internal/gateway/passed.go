@@ -22,6 +22,7 @@ func (g *Gateway) handlePassed() {
 		return g.front.ResumePassed(ctx, c)
 	})
 	remote.Handle(g.sharing.replicas, kindUpstream, g.doHeld)
+	remote.Handle(g.sharing.replicas, kindSubscription, g.watchHeld)
 }
 
 // drainPassed waits until calls that other replicas have passed to this one have ended, or ctx has.

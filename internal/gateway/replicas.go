@@ -41,6 +41,7 @@ type sharing struct {
 	leases  *lease.Leases
 	results *sharedresults.Store
 
+	held     *heldSubscriptions
 	elicited *rate.Limiter // of the notes about elicitations
 }
 
@@ -56,6 +57,7 @@ func (g *Gateway) share(s store.Store) {
 		tokens:   sharedTokens{s},
 		limits:   sharedLimits{sharedlimits.New(s), replicas.Others},
 		store:    s,
+		held:     newHeldSubscriptions(),
 		elicited: newElicitedLimit(),
 		leases:   lease.New(s, "upstream-session", g.replica, g.leaseLost),
 	}
@@ -93,6 +95,10 @@ func (s *sharing) serve(front *frontend.Server, elicited, grantChanged func(note
 func (s *sharing) run(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error {
 		s.replicas.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		s.held.run(ctx)
 		return nil
 	})
 	group.Go(func() error {

@@ -47,6 +47,10 @@ type subscription struct {
 	client  *call.Client
 	public  string // as the client wrote it
 	deliver func(uri string, params wire.Raw)
+	// native takes updates as the upstream sends them, and replaced is called once the routes lead
+	// to another upstream than via. They are in place of all of the above, see Watch.
+	native   func(params wire.Raw)
+	replaced func()
 
 	// Guarded by Subscriptions.mu, and set once the upstream has accepted it.
 	at     resourceKey
@@ -180,7 +184,12 @@ func (s *Subscriptions) Reattach(ctx context.Context) {
 	s.mu.RLock()
 	for at, subs := range s.set {
 		for sub := range subs {
-			if via := routes.Subscribers[at.upstream]; sub.at == at && sub.via != via && via != nil {
+			via := routes.Subscribers[at.upstream]
+			switch {
+			case sub.via == via:
+			case sub.native != nil:
+				sub.replaced()
+			case sub.at == at && via != nil:
 				stale = append(stale, sub)
 			}
 		}
@@ -228,6 +237,24 @@ func (s *Subscriptions) remove(at resourceKey, sub *subscription) {
 	}
 }
 
+// Watched names a resource in a session with an upstream, by its native URI.
+type Watched struct{ Upstream, Session, Native string }
+
+// Watch passes on the updates of a resource as the upstream sends them: another gateway decides who gets
+// them. deliver must not block. The caller subscribes at via, and replaced is closed when the routes lead
+// to another upstream.
+func (s *Subscriptions) Watch(via Subscriber, w Watched, deliver func(params wire.Raw)) (replaced <-chan struct{}, stop func()) {
+	gone := make(chan struct{})
+	at := resourceKey{w.Upstream, w.Session, w.Native}
+	sub := &subscription{at: at, via: via, native: deliver, replaced: sync.OnceFunc(func() { close(gone) })}
+	s.add(at, sub)
+	return gone, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.remove(at, sub)
+	}
+}
+
 // Updated takes the notification of an upstream, in the session with this name, that a resource
 // has changed. The update goes to the clients that subscribed to that resource. If there are
 // none, it goes to those that subscribed to a resource that it is a part of (2025-11-25 and
@@ -245,6 +272,10 @@ func (s *Subscriptions) Updated(upstream, session string, params wire.Raw) {
 	}
 	routes := s.router.Routes()
 	for _, sub := range subs {
+		if sub.native != nil {
+			sub.native(params)
+			continue
+		}
 		who := s.router.latest(sub.who) // who may have fewer rights than when they subscribed
 		table := routes.TableFor(who)
 		part, ok := table.Part(upstream)
