@@ -80,6 +80,9 @@ func (e *Denied) Public() string { return e.fail.message }
 // Reason returns the label of the failure in metrics.
 func (e *Denied) Reason() string { return e.fail.reason }
 
+// Missing reports whether the request has no credentials.
+func (e *Denied) Missing() bool { return e.fail == errMissing }
+
 // Status returns the HTTP status: 401, 403 if a token lacks scopes, 400 for malformed or
 // contradictory headers, 503 while tokens cannot be verified.
 func (e *Denied) Status() int { return e.fail.status }

@@ -298,6 +298,8 @@ func (doc *document) checkConsole(m *mapping) {
 		m.errorf("admin", "ui: public needs auth.mode, since everybody could open the console of a gateway that does not authenticate clients; set auth.mode, or ui: true for the admin address alone")
 	case public && !slices.ContainsFunc(doc.Policy.Rules, allows):
 		m.warnf("admin", "ui: public, and no rule allows anybody to open the console at the main address; add one under policy.rules, such as {name: operators, effect: allow, who: {groups: [ops]}, what: {admin: true}}")
+	case public && strings.Contains(strings.TrimSuffix(strings.TrimPrefix(doc.PublicURL, "https://"), "/"), "/"):
+		m.warnf("public_url", "the console at the main address works only without a path in public_url, since its pages are at /ui and /me of the host")
 	case !public && slices.ContainsFunc(doc.Policy.Rules, allows):
 		m.warnf("policy", "a rule allows the console at the main address, where it is not served; set admin.ui: public")
 	}

@@ -35,7 +35,10 @@ type WebOptions struct {
 	// Failed is called with the reason of an error page for the link of a principal. It
 	// may be nil.
 	Failed func(upstream string, principal *call.Principal, err error)
-	Now    func() time.Time // nil means time.Now
+	// LoggedIn returns the principal who has logged in to the gateway itself with the browser that sent a
+	// request, nil for none. It may be nil.
+	LoggedIn func(*http.Request) *call.Principal
+	Now      func() time.Time // nil means time.Now
 	// Shared is the store that replicas share, nil for none. It must seal its values.
 	Shared store.Values
 }
@@ -46,8 +49,9 @@ type WebOptions struct {
 //	                   ──▶ the upstream's authorization server  ──▶ /oauth/callback
 //
 // A link is for one principal and one upstream. The user who opens it must be that
-// principal: they log in at the issuer of the principal, and the subject must be the
-// same; if no login is configured, the browser must be on this machine. So nobody can
+// principal: they have logged in to the gateway as this principal, or they log in at the
+// issuer of the principal, and the subject must be the same; if no login is configured, the
+// browser must be on this machine. So nobody can
 // make another user give a grant. The authorization response must come from the browser
 // that was sent away, with a state that is accepted once.
 //
@@ -262,6 +266,12 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	browser := rand.Text()
+	if w.o.LoggedIn != nil {
+		if p := w.o.LoggedIn(r); p != nil && p.Identity() == l.principal().Identity() {
+			w.grant(rw, r, l, id, browser)
+			return
+		}
+	}
 	if login := w.logins[l.Issuer]; login != nil && l.Issuer != "" {
 		f, nonce, err := login.begin(r.Context(), w.o.Base()+pathLogin)
 		if err != nil {

@@ -35,11 +35,9 @@ func (w callWatcher) Ended(e *router.EndedCall) {
 // maxShown bounds text of clients in a call on a page, in bytes.
 const maxShown = 200
 
-// newConsole returns the console for the admin address, nil if the configuration turns it off.
-func (g *Gateway) newConsole() *webui.Console {
-	if g.cfg.Admin.UI == config.UIOff {
-		return nil
-	}
+// newConsoles returns the console for the admin address, and makes the pages for people at the address of MCP. It
+// returns nil if the configuration turns the console off.
+func (g *Gateway) newConsoles() *webui.Console {
 	o := webui.Options{
 		Inspector: g.inspector, Status: g.Status, History: inspect.NewHistory(g.registry), Token: g.cfg.Admin.Token.Reveal(),
 		Actions: g.cfg.Admin.Actions, Log: g.log,
@@ -50,6 +48,10 @@ func (g *Gateway) newConsole() *webui.Console {
 	}
 	if g.auth != nil {
 		o.Examine = g.examine
+	}
+	g.public = g.newPublicUI(o)
+	if g.cfg.Admin.UI == config.UIOff {
+		return nil
 	}
 	return webui.New(o)
 }

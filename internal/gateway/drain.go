@@ -35,6 +35,9 @@ func (g *Gateway) beginDrain() (timeout time.Duration) {
 		g.sharing.held.drain()
 	}
 	g.front.Drain()
+	if g.public != nil {
+		g.public.Drain()
+	}
 	return timeout
 }
 

@@ -63,26 +63,35 @@ var anonymous = auth.NewSender(call.Anonymous)
 // authenticate authenticates a request and chooses its profile. It records the principal,
 // whose subscriptions, tasks and sessions are judged by the latest credentials.
 func (g *Gateway) authenticate(r *http.Request) (*call.Principal, error) {
-	endpoints, sender := g.endpoints.Load(), anonymous
+	sender, profile, err := g.senderOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return sender.In(profile), nil
+}
+
+// senderOf authenticates a request and chooses its profile.
+func (g *Gateway) senderOf(r *http.Request) (sender *auth.Sender, profile string, err error) {
+	endpoints := g.endpoints.Load()
+	sender = anonymous
 	at, ok := endpoints.Find(r.URL, r.Host)
 	if !ok { // a reload has removed it
-		return nil, g.noEndpoint(sender, "the path is not served")
+		return nil, "", g.noEndpoint(sender, "the path is not served")
 	}
 	if g.auth != nil {
-		var err error
 		if sender, err = g.auth.Authenticate(r, at); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		g.latest.Record(sender.Principal())
 	}
-	profile, ok := endpoints.Choose(at, sender.Principal().Groups, sender.Profiles)
+	profile, ok = endpoints.Choose(at, sender.Principal().Groups, sender.Profiles)
 	switch {
 	case !ok:
-		return nil, g.noEndpoint(sender, "the principal is pinned to other profiles")
+		return nil, "", g.noEndpoint(sender, "the principal is pinned to other profiles")
 	case profile != "" && g.router.Routes().Profiles[profile] == nil:
-		return nil, g.noEndpoint(sender, "the profile is no longer served")
+		return nil, "", g.noEndpoint(sender, "the profile is no longer served")
 	}
-	return sender.In(profile), nil
+	return sender, profile, nil
 }
 
 // noEndpoint returns the error for an endpoint that does not exist for its sender.

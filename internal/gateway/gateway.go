@@ -38,6 +38,7 @@ import (
 	"mcpgateway/internal/tracing"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/upstream/connector"
+	"mcpgateway/internal/webui"
 	"mcpgateway/internal/wire"
 )
 
@@ -142,6 +143,8 @@ type Gateway struct {
 
 	grants *openedGrants    // of principals, for upstreams with auth.kind user
 	web    *credentials.Web // the pages on which principals give grants
+
+	public *webui.Console // the pages for people at the address of MCP, nil for none; set by serve
 
 	mcp, admin net.Listener
 

@@ -126,7 +126,7 @@ func (g *grantingUpstream) elicitationError(at, id string) *wire.Error {
 
 // newWeb returns the pages on which principals give grants.
 func (g *Gateway) newWeb() (*credentials.Web, error) {
-	o := credentials.WebOptions{Base: g.browserBase, Source: g.credentialsOf, Granted: g.grantGiven, Failed: g.grantFailed}
+	o := credentials.WebOptions{Base: g.browserBase, Source: g.credentialsOf, Granted: g.grantGiven, Failed: g.grantFailed, LoggedIn: g.loggedIn}
 	if g.sharing != nil {
 		o.Shared = g.sharing.store
 	}

@@ -36,6 +36,7 @@ const (
 func (g *Gateway) serve(ctx, life context.Context) error {
 	active := &activeConns{}
 	g.logAuthModes()
+	ui := g.newConsoles()
 	base := func(net.Listener) context.Context { return life }
 	behind := &http.Server{
 		Handler: requestid.Handler(g.trustForwarded(g.refuseLoops(g.routes()))), BaseContext: base, ConnState: active.observe, ErrorLog: g.errorLog(),
@@ -49,7 +50,6 @@ func (g *Gateway) serve(ctx, life context.Context) error {
 		Ready: g.notReady, Down: g.down, Failing: g.failing, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
 		Reload: g.handleReload, Status: g.handleStatus, LogLevel: g.loggerLevel, Exemplars: g.tracer() != nil, Guard: g.adminGuard.Load,
 	}
-	ui := g.newConsole()
 	if ui != nil {
 		forOperators.UI = ui
 	}
@@ -111,6 +111,7 @@ func (g *Gateway) otherRoutes() http.Handler {
 		}
 	}
 	r.Handle("/oauth/*", limitBodyTime(g.web))
+	g.routePublicUI(r)
 	r.NotFound(limitBodyTime(http.HandlerFunc(g.notFound)).ServeHTTP)
 	return r
 }

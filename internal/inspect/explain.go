@@ -95,6 +95,15 @@ func (i *Inspector) ExplainConsole(who *call.Principal) Explanation {
 	return Explanation{Explanation: i.gateway.Policy().Console(who)}
 }
 
+// LimitsFor returns the limits that may count calls of a principal.
+func (i *Inspector) LimitsFor(who *call.Principal) []LimitReport {
+	var out []LimitReport
+	for _, l := range i.policyIn(i.gateway.Profile(who.Profile)).LimitsOf(who) {
+		out = append(out, reportLimit(l))
+	}
+	return out
+}
+
 // excludedFrom reports whether the upstream of the item is no part of a profile, and says so.
 func (e *Explanation) excludedFrom(in *profile.Profile) bool {
 	if in == nil || in.HasUpstream(e.Upstream) {

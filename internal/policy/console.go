@@ -22,3 +22,16 @@ func (p *Policy) Console(who *call.Principal) Explanation {
 	out.Steps = append(out.Steps, Step{Rule: RuleDefault, Effect: Deny, Matches: !decided, Reason: "applies if no rule with what.admin decides"})
 	return out
 }
+
+// LimitsOf returns the limits that may count calls of a principal, whatever it calls.
+func (p *Policy) LimitsOf(who *call.Principal) []*Limit {
+	var out []*Limit
+	for r := p.newRights(Caller{Principal: who}); r != nil; r = r.narrower {
+		for _, h := range r.rules {
+			if h.Limit != nil && !h.lacking {
+				out = append(out, h.Limit)
+			}
+		}
+	}
+	return out
+}

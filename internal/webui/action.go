@@ -41,4 +41,9 @@ func (c *Console) serveAction(w http.ResponseWriter, r *http.Request, a *action)
 }
 
 // actor names the person of a request for the log.
-func (c *Console) actor(*http.Request) string { return "admin" }
+func (c *Console) actor(r *http.Request) string {
+	if v := visitorOf(r); v != nil {
+		return clip(v.Subject, maxLogged) + " (" + v.AuthMethod + ")"
+	}
+	return "admin"
+}

@@ -33,8 +33,8 @@ var assets, assetVersion = func() (map[string][]byte, string) {
 	return all, hex.EncodeToString(sum.Sum(nil)[:8])
 }()
 
-// assetPath returns the path of a file.
-func assetPath(name string) string { return Prefix + "/static/" + assetVersion + "/" + name }
+// assetPath returns the path of a file below a base.
+func assetPath(base, name string) string { return base + "/static/" + assetVersion + "/" + name }
 
 func serveAsset(w http.ResponseWriter, r *http.Request) {
 	name := chi.URLParam(r, "name")

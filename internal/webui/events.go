@@ -59,9 +59,11 @@ func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
+		case <-c.drained:
+			return
 		case <-ticker.C:
 		}
-		if c.Token != "" && !c.provesToken(r) && !c.sessions.knows(sessionID(r), time.Now()) {
+		if !c.stillAdmitted(r) {
 			return
 		}
 	}

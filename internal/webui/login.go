@@ -2,53 +2,76 @@ package webui
 
 import (
 	"net/http"
-	"strings"
 	"time"
+
+	"mcpgateway/internal/origin"
 )
 
 // loginForm is what the page for the token shows.
 type loginForm struct {
-	Next  string
-	Wrong bool // the token was
+	Next   string
+	Wrong  string // what is wrong with the token
+	Public bool   // it is for principals
+	Clear  bool   // the browser would send it in clear text
 }
 
 var loginPage = &page{path: "/login", name: "login", title: "Log in"}
 
 func (c *Console) serveLoginForm(w http.ResponseWriter, r *http.Request) {
-	next := localPath(r.URL.Query().Get("next"))
-	if c.Token == "" || c.sessions.knows(sessionID(r), time.Now()) {
+	next := c.localPath(r.URL.Query().Get("next"))
+	known := c.Public == nil && (c.Token == "" || c.sessions.knows(c.sessionID(r), time.Now())) || c.Public != nil && c.PrincipalOf(r) != nil
+	if known {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
-	c.render(w, r, http.StatusOK, loginPage, loginForm{Next: next})
+	c.renderLogin(w, r, http.StatusOK, loginForm{Next: next})
+}
+
+func (c *Console) renderLogin(w http.ResponseWriter, r *http.Request, status int, form loginForm) {
+	form.Public, form.Clear = c.Public != nil, c.inClear(r)
+	c.render(w, r, status, loginPage, form)
+}
+
+// inClear reports whether a login of a principal would cross a network in clear text.
+func (c *Console) inClear(r *http.Request) bool {
+	return c.Public != nil && !c.isSecure(r) && !origin.IsLoopbackHost(r.Host)
 }
 
 func (c *Console) serveLogin(w http.ResponseWriter, r *http.Request) {
-	next := localPath(r.PostFormValue("next"))
-	switch {
-	case c.Token == "":
-	case !c.isToken(strings.TrimSpace(r.PostFormValue("token"))):
-		c.render(w, r, http.StatusUnauthorized, loginPage, loginForm{Next: next, Wrong: true})
+	next := c.localPath(r.PostFormValue("next"))
+	switch now := time.Now(); {
+	case c.Public == nil && c.Token == "":
+	case c.inClear(r):
+		c.renderLogin(w, r, http.StatusForbidden, loginForm{Next: next})
+		return
+	case !c.attempts.take(r.RemoteAddr, now):
+		c.renderLogin(w, r, http.StatusTooManyRequests, loginForm{Next: next, Wrong: "There were too many attempts. Wait a minute."})
 		return
 	default:
-		c.sessions.close(sessionID(r)) // a session of somebody else must not become this one
-		setCookie(w, r, cookieName(r), c.sessions.open(time.Now()), sessionLife)
+		with, wrong := c.checkLogin(r)
+		if wrong != "" {
+			c.renderLogin(w, r, http.StatusUnauthorized, loginForm{Next: next, Wrong: wrong})
+			return
+		}
+		c.attempts.giveBack(r.RemoteAddr)
+		c.sessions.close(c.sessionID(r)) // a session of somebody else must not become this one
+		c.setCookie(w, r, c.cookieName(r), c.sessions.open(now, with), sessionLife)
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
 func (c *Console) serveLogout(w http.ResponseWriter, r *http.Request) {
-	c.sessions.close(sessionID(r))
-	setCookie(w, r, cookieName(r), "", 0)
-	http.Redirect(w, r, Prefix+"/login", http.StatusSeeOther)
+	c.sessions.close(c.sessionID(r))
+	c.setCookie(w, r, c.cookieName(r), "", 0)
+	http.Redirect(w, r, c.base+"/login", http.StatusSeeOther)
 }
 
 // localPath returns the path if it is one of the console, else that of the first page.
-func localPath(path string) string {
-	if p, u := pageFor(path); p != nil {
+func (c *Console) localPath(path string) string {
+	if p, u := pageFor(path); p != nil && (c.Public == nil || c.Public.Console) {
 		return u.RequestURI()
 	}
-	return Prefix
+	return c.base
 }
 
 const themeCookie = "mcpgateway_theme"
@@ -71,8 +94,8 @@ func themeOf(r *http.Request) string {
 func (c *Console) serveTheme(w http.ResponseWriter, r *http.Request) {
 	for _, t := range themes {
 		if t == r.PostFormValue("theme") {
-			setCookie(w, r, themeCookie, t, 365*24*time.Hour)
+			c.setCookie(w, r, themeCookie, t, 365*24*time.Hour)
 		}
 	}
-	http.Redirect(w, r, localPath(r.PostFormValue("next")), http.StatusSeeOther)
+	http.Redirect(w, r, c.localPath(r.PostFormValue("next")), http.StatusSeeOther)
 }

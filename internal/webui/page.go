@@ -49,7 +49,7 @@ const livePrefix = "live-"
 var templates = func() map[string]*compiled {
 	layout := template.Must(template.New("layout.html").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html"))
 	all := make(map[string]*compiled)
-	for _, p := range append(slices.Clone(pages), loginPage, errorPage) {
+	for _, p := range append(slices.Clone(pages), loginPage, errorPage, mePage) {
 		t := template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, "templates/"+p.name+".html"))
 		made := &compiled{template: t}
 		for _, of := range t.Templates() {
@@ -68,6 +68,7 @@ type view struct {
 	Title   string
 	Data    any
 	Nav     []navEntry
+	Base    string // below which the forms and files of every page are
 	Here    string // the path and query of the page
 	Theme   string
 	Themes  []string
@@ -87,10 +88,17 @@ type navEntry struct {
 func (c *Console) viewOf(r *http.Request, p *page, data any) *view {
 	v := &view{
 		Title: p.title, Data: data, Here: r.URL.RequestURI(), Theme: themeOf(r), Themes: themes, CSRF: c.formToken(r),
-		Live: len(templates[p.name].regions) > 0, Private: c.Token != "" && p != loginPage, Actions: c.Actions, Now: time.Now(),
+		Live: len(templates[p.name].regions) > 0, Private: c.Token != "" && p != loginPage, Actions: c.Actions, Now: time.Now(), Base: c.base,
 	}
 	if p == loginPage {
 		return v
+	}
+	if who := visitorOf(r); c.Public != nil {
+		v.Private = who != nil && who.session != ""
+		v.Nav = append(v.Nav, navEntry{mePage.title, MePrefix, p == mePage})
+		if who == nil || !c.opensFor(who.Principal) {
+			return v
+		}
 	}
 	for _, of := range pages {
 		if of.hidden == "" {

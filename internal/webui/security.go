@@ -1,16 +1,11 @@
 package webui
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"mcpgateway/internal/origin"
@@ -21,9 +16,16 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // protect sets the headers of all answers, and refuses requests that pages of other origins make a
-// browser send.
-func protect(next http.Handler) http.Handler {
+// browser send. own is the origin of the gateway behind a proxy, "" if only the Host of a request is known.
+func protect(own string) func(http.Handler) http.Handler {
 	sameOrigin := http.NewCrossOriginProtection()
+	if own != "" {
+		_ = sameOrigin.AddTrustedOrigin(own) // the configuration has checked its form
+	}
+	return func(next http.Handler) http.Handler { return protected(next, sameOrigin, own) }
+}
+
+func protected(next http.Handler, sameOrigin *http.CrossOriginProtection, own string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", contentPolicy)
@@ -34,7 +36,7 @@ func protect(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
 		h.Set("Cache-Control", "no-store")
-		if fromElsewhere(r) || sameOrigin.Check(r) != nil {
+		if fromElsewhere(r, own) || sameOrigin.Check(r) != nil {
 			http.Error(w, "forbidden: a page of another origin asks for this; open the console itself", http.StatusForbidden)
 			return
 		}
@@ -51,10 +53,10 @@ const maxForm = 1 << 20
 // fromElsewhere reports whether a browser sends the request for a page of another origin, and not because a
 // person follows a link. A frame is none: its destination is not a document. Another port of this machine is
 // another origin, although its requests have the cookies of this one.
-func fromElsewhere(r *http.Request) bool {
+func fromElsewhere(r *http.Request, own string) bool {
 	if o := r.Header.Values("Origin"); len(o) > 0 {
 		u, err := url.Parse(o[0])
-		if len(o) > 1 || err != nil || !strings.EqualFold(u.Host, r.Host) {
+		if len(o) > 1 || err != nil || !strings.EqualFold(u.Host, r.Host) && (own == "" || o[0] != own) {
 			return true
 		}
 	}
@@ -66,79 +68,25 @@ func fromElsewhere(r *http.Request) bool {
 	return !link || r.Method != http.MethodGet && r.Method != http.MethodHead
 }
 
-// sessions are the browsers that have proved that they know the token.
-type sessions struct {
-	key []byte // of tokens in forms
-
-	mu  sync.Mutex
-	all map[[sha256.Size]byte]time.Time // digest of the id → expiry
-}
-
-const (
-	// sessionLife is how long a login is valid.
-	sessionLife = 12 * time.Hour
-	// maxSessions bounds the logins that are kept. If there are more, the oldest ends.
-	maxSessions = 256
-)
-
-func newSessions() sessions {
-	return sessions{key: []byte(rand.Text()), all: make(map[[sha256.Size]byte]time.Time)}
-}
-
-// open begins a session and returns its id.
-func (s *sessions) open(now time.Time) (id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var oldest [sha256.Size]byte
-	for digest, expiry := range s.all {
-		if expiry.Before(now) {
-			delete(s.all, digest)
-		} else if first := s.all[oldest]; first.IsZero() || expiry.Before(first) {
-			oldest = digest
-		}
-	}
-	if len(s.all) >= maxSessions {
-		delete(s.all, oldest)
-	}
-	id = rand.Text()
-	s.all[sha256.Sum256([]byte(id))] = now.Add(sessionLife)
-	return id
-}
-
-// knows reports whether a session is open.
-func (s *sessions) knows(id string, now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return now.Before(s.all[sha256.Sum256([]byte(id))])
-}
-
-func (s *sessions) close(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.all, sha256.Sum256([]byte(id)))
-}
-
-// formToken returns what a form of a session has to carry. Without sessions the id is "": then the
-// token only proves that the sender can read pages of this gateway.
-func (s *sessions) formToken(id string) string {
-	mac := hmac.New(sha256.New, s.key)
-	mac.Write([]byte(id))
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
-}
-
 // cookieName returns the name of the cookie. Browsers send cookies to all ports of a host, so two gateways on
 // one machine need two names.
-func cookieName(r *http.Request) string {
-	_, port, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		return "mcpgateway_console"
+func (c *Console) cookieName(r *http.Request) string {
+	name := "mcpgateway_console"
+	if c.Public != nil {
+		name = "mcpgateway_login"
 	}
-	return "mcpgateway_console_" + port
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		name += "_" + port
+	}
+	if c.Public != nil && c.isSecure(r) {
+		return "__Host-" + name // no other host can set it
+	}
+	return name
 }
 
 // sessionID returns the id in the cookie of a request, "" without one.
-func sessionID(r *http.Request) string {
-	cookie, err := r.Cookie(cookieName(r))
+func (c *Console) sessionID(r *http.Request) string {
+	cookie, err := r.Cookie(c.cookieName(r))
 	if err != nil {
 		return ""
 	}
@@ -146,11 +94,12 @@ func sessionID(r *http.Request) string {
 }
 
 // setCookie sets a cookie of the console. An empty value removes it.
-func setCookie(w http.ResponseWriter, r *http.Request, name, value string, life time.Duration) {
+func (c *Console) setCookie(w http.ResponseWriter, r *http.Request, name, value string, life time.Duration) {
 	cookie := &http.Cookie{
-		Name: name, Value: value, Path: Prefix, HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: int(life.Seconds()),
-		// A proxy in front has TLS if it says so. If a client lies, only it gets a cookie that it does not return.
-		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
+		Name: name, Value: value, Path: Prefix, HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: int(life.Seconds()), Secure: c.isSecure(r),
+	}
+	if c.Public != nil {
+		cookie.Path = "/" // of /me, /ui, and of the pages on which users give grants
 	}
 	if value == "" {
 		cookie.MaxAge = -1
@@ -158,24 +107,20 @@ func setCookie(w http.ResponseWriter, r *http.Request, name, value string, life 
 	http.SetCookie(w, cookie)
 }
 
+// isSecure reports whether the browser uses TLS. A proxy in front has TLS if it says so. If a client lies, only
+// it gets a cookie that it does not return.
+func (c *Console) isSecure(r *http.Request) bool {
+	return r.TLS != nil || r.URL.Scheme == "https" || r.Header.Get("X-Forwarded-Proto") == "https" || c.Public != nil && strings.HasPrefix(c.Public.Origin, "https:")
+}
+
 // authenticate serves only those who may look. A request that changes something has the token of a form.
 func (c *Console) authenticate(next http.Handler) http.Handler {
+	admit := c.admitOperator
+	if c.Public != nil {
+		admit = c.admitVisitor
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case c.Token != "":
-			if c.provesToken(r) || c.sessions.knows(sessionID(r), time.Now()) {
-				break
-			}
-			if r.Method == http.MethodGet && r.Header.Get("Accept") != "text/event-stream" {
-				http.Redirect(w, r, Prefix+"/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
-				return
-			}
-			http.Error(w, "unauthorized: log in at "+Prefix+"/login", http.StatusUnauthorized)
-			return
-		// A web page that rebound its name to loopback is local too, but its Host is not.
-		case !origin.IsLocal(r) || !origin.IsLoopbackHost(r.Host):
-			http.Error(w, "forbidden: set admin.token to use the console from other machines or through a proxy; "+
-				"without a token, open it at 127.0.0.1 or localhost on this machine", http.StatusForbidden)
+		if r = admit(w, r); r == nil {
 			return
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -186,6 +131,42 @@ func (c *Console) authenticate(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// admitOperator returns a request to the admin address if its sender may look. If not, it answers the request and
+// returns nil.
+func (c *Console) admitOperator(w http.ResponseWriter, r *http.Request) *http.Request {
+	switch {
+	case c.Token != "":
+		if !c.provesToken(r) && !c.sessions.knows(c.sessionID(r), time.Now()) {
+			c.askForLogin(w, r)
+			return nil
+		}
+	// A web page that rebound its name to loopback is local too, but its Host is not.
+	case !origin.IsLocal(r) || !origin.IsLoopbackHost(r.Host):
+		http.Error(w, "forbidden: set admin.token to use the console from other machines or through a proxy; "+
+			"without a token, open it at 127.0.0.1 or localhost on this machine", http.StatusForbidden)
+		return nil
+	}
+	return r
+}
+
+// askForLogin answers a request of nobody in particular.
+func (c *Console) askForLogin(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet && r.Header.Get("Accept") != "text/event-stream" {
+		http.Redirect(w, r, c.base+"/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+		return
+	}
+	http.Error(w, "unauthorized: log in at "+c.base+"/login", http.StatusUnauthorized)
+}
+
+// stillAdmitted reports whether the sender of a long request, which was admitted, may still look.
+func (c *Console) stillAdmitted(r *http.Request) bool {
+	if c.Public != nil {
+		v, err := c.visit(r)
+		return err == nil && c.Public.MayOpen(v.Principal)
+	}
+	return c.Token == "" || c.provesToken(r) || c.sessions.knows(c.sessionID(r), time.Now())
 }
 
 // provesToken reports whether a request has the admin token itself, as programs send it.
@@ -200,8 +181,11 @@ func (c *Console) isToken(token string) bool {
 
 // formToken returns the token for the forms on a page.
 func (c *Console) formToken(r *http.Request) string {
-	if c.Token == "" {
+	switch v := visitorOf(r); {
+	case v != nil:
+		return c.sessions.formToken(v.session + "\x00" + v.Identity())
+	case c.Token == "":
 		return c.sessions.formToken("")
 	}
-	return c.sessions.formToken(sessionID(r))
+	return c.sessions.formToken(c.sessionID(r))
 }

@@ -44,6 +44,8 @@ type Options struct {
 	// Examine judges an access token or an API key as a request with it would be at the endpoint of
 	// the named profile, "" for the main one. nil means that clients have no credentials.
 	Examine func(ctx context.Context, credentials, profile string) *Examined
+	// Public is set for a console at the address of MCP, nil at the admin address.
+	Public *Public
 }
 
 // Configuration is the configuration in force.
@@ -58,12 +60,17 @@ type Setting struct {
 	Default     bool // the value is that of a configuration without the key
 }
 
-// Console is the handler of all paths below [Prefix]. The caller has checked Host and Origin.
+// Console is the handler of all paths below [Prefix], and with Public of those below [MePrefix]. The caller has
+// checked Host and Origin.
 type Console struct {
 	Options
+	base     string // the path of the login, of the files, and of the forms of every page
 	handler  http.Handler
 	sessions sessions
+	attempts attempts      // to log in
 	streams  chan struct{} // a place for each open event stream
+	drained  chan struct{} // closed when event streams have to end
+	drain    sync.Once
 	recent   recentStatus
 }
 
@@ -72,37 +79,60 @@ const maxStreams = 32
 
 // New returns a console.
 func New(o Options) *Console {
-	c := &Console{Options: o, sessions: newSessions(), streams: make(chan struct{}, maxStreams)}
-	r := chi.NewRouter()
-	r.Use(protect)
-	r.Get("/static/{version}/{name}", serveAsset)
-	r.Get("/login", c.serveLoginForm)
-	r.Post("/login", c.serveLogin)
-	r.Group(func(r chi.Router) {
+	c := &Console{Options: o, base: Prefix, sessions: newSessions(), streams: make(chan struct{}, maxStreams), drained: make(chan struct{})}
+	root, own := chi.NewRouter(), ""
+	if o.Public != nil {
+		c.base, own = MePrefix, o.Public.Origin
+	}
+	root.Use(protect(own))
+	root.Get(c.base+"/static/{version}/{name}", serveAsset)
+	root.Get(c.base+"/login", c.serveLoginForm)
+	root.Post(c.base+"/login", c.serveLogin)
+	root.Group(func(r chi.Router) {
 		r.Use(c.authenticate)
-		for _, p := range pages {
-			serve := func(w http.ResponseWriter, r *http.Request) { c.servePage(w, r, p) }
-			r.Get(p.path, serve)
-			if p.posts {
-				r.Post(p.path, serve)
-			}
+		r.Post(c.base+"/theme", c.serveTheme)
+		r.Post(c.base+"/logout", c.serveLogout)
+		if o.Public != nil {
+			r.Get(MePrefix, c.page(mePage))
+			r.Post(MePrefix+"/revoke", c.serveRevoke)
+			r.Get(MePrefix+"/grant", c.serveGrant)
 		}
-		r.Get("/events", c.serveEvents)
-		for _, a := range actions {
-			r.Post(a.path, func(w http.ResponseWriter, r *http.Request) { c.serveAction(w, r, a) })
+		if o.Public == nil || o.Public.Console {
+			r.Group(c.addPages)
 		}
-		r.Post("/theme", c.serveTheme)
-		r.Post("/logout", c.serveLogout)
 	})
-	notFound := c.authenticate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c.fail(w, r, http.StatusNotFound, "There is no such page.")
-	}))
-	r.NotFound(notFound.ServeHTTP)
-	root := chi.NewRouter()
-	root.Mount(Prefix, r)
+	root.NotFound(c.authenticate(http.HandlerFunc(c.noSuchPage)).ServeHTTP)
 	c.handler = root
 	return c
 }
+
+// addPages adds the pages of the console itself.
+func (c *Console) addPages(r chi.Router) {
+	if c.Public != nil {
+		r.Use(c.refuseOthers)
+	}
+	for _, p := range pages {
+		r.Get(p.href(), c.page(p))
+		if p.posts {
+			r.Post(p.href(), c.page(p))
+		}
+	}
+	r.Get(Prefix+"/", c.page(overviewPage))
+	r.Get(Prefix+"/events", c.serveEvents)
+	for _, a := range actions {
+		r.Post(Prefix+a.path, func(w http.ResponseWriter, r *http.Request) { c.serveAction(w, r, a) })
+	}
+}
+
+func (c *Console) page(p *page) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { c.servePage(w, r, p) }
+}
+
+// opensFor reports whether the pages of the console are for a principal.
+func (c *Console) opensFor(p *call.Principal) bool { return c.Public.Console && c.Public.MayOpen(p) }
+
+// Drain ends the event streams.
+func (c *Console) Drain() { c.drain.Do(func() { close(c.drained) }) }
 
 // ServeHTTP implements http.Handler.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -291,11 +292,19 @@ func TestNextPage(t *testing.T) {
 // Sessions are bounded, and expire.
 func TestSessions(t *testing.T) {
 	s, now := newSessions(), time.Now()
-	first := s.open(now)
-	for i := range maxSessions - 1 {
-		s.open(now.Add(time.Duration(i+1) * time.Second))
+	own := s.open(now, session{owner: "ann"})
+	for i := range maxOwnSessions {
+		s.open(now.Add(time.Duration(i+1)*time.Millisecond), session{owner: "ann"})
 	}
-	second := s.open(now.Add(time.Hour))
+	if len(s.all) != maxOwnSessions || s.knows(own, now) {
+		t.Errorf("one owner has %d sessions, first %v", len(s.all), s.knows(own, now))
+	}
+	s = newSessions()
+	first := s.open(now, session{owner: "ann"})
+	for i := range maxSessions - 1 {
+		s.open(now.Add(time.Duration(i+1)*time.Second), session{owner: strconv.Itoa(i)})
+	}
+	second := s.open(now.Add(time.Hour), session{owner: "bob"})
 	if len(s.all) != maxSessions || s.knows(first, now) || !s.knows(second, now) {
 		t.Errorf("%d sessions, first %v, second %v", len(s.all), s.knows(first, now), s.knows(second, now))
 	}
@@ -427,7 +436,7 @@ func TestTheme(t *testing.T) {
 func TestAssets(t *testing.T) {
 	c, _ := newTestConsole(t, Options{Token: "s3cret"})
 	for name := range assets {
-		w := request{path: assetPath(name)}.to(c)
+		w := request{path: assetPath(Prefix, name)}.to(c)
 		if w.Code != 200 || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") || w.Header().Get("Content-Type") == "" {
 			t.Errorf("%s: %d %v", name, w.Code, w.Header())
 		}

@@ -1,0 +1,132 @@
+package webui
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"mcpgateway/internal/call"
+)
+
+// MePrefix is the path of the pages at the address of MCP on which people see what is theirs.
+const MePrefix = "/me"
+
+// Public connects a console with the address of MCP. There people are principals, as clients are.
+type Public struct {
+	// Origin is that of the gateway's public URL, "" if it has none.
+	Origin string
+	// Console serves the pages of the console to those who may open it, and not only /me.
+	Console bool
+	// Authenticate returns who sends a request with the credentials that a person gave, or if they are "",
+	// with those of the request itself. The text of a [Refused] is for that person.
+	Authenticate func(r *http.Request, credentials string) (*Visitor, error)
+	// MayOpen reports whether policy opens the console to a principal.
+	MayOpen func(*call.Principal) bool
+	// LoggedIn is told of each login.
+	LoggedIn func(*call.Principal)
+	Me       Me
+}
+
+// Refused says why credentials are refused.
+type Refused string
+
+func (e Refused) Error() string { return string(e) }
+
+// ErrNoCredentials means that a request has no credentials.
+var ErrNoCredentials = errors.New("the request has no credentials")
+
+// Visitor is who sent a request to the address of MCP.
+type Visitor struct {
+	*call.Principal
+	Profiles []string // the names of those that the principal may use
+
+	session string // the id of the login, "" if the request has credentials of its own
+}
+
+type visitorKey struct{}
+
+// visitorOf returns who sent a request, nil at the admin address.
+func visitorOf(r *http.Request) *Visitor {
+	v, _ := r.Context().Value(visitorKey{}).(*Visitor)
+	return v
+}
+
+// PrincipalOf returns the principal who has logged in with the browser that sent a request, nil for none.
+func (c *Console) PrincipalOf(r *http.Request) *call.Principal {
+	if v, err := c.visit(r); err == nil {
+		return v.Principal
+	}
+	return nil
+}
+
+// visit authenticates a request by its own credentials, or by those of its login. Each time they are judged
+// anew, so a login ends with its credentials.
+func (c *Console) visit(r *http.Request) (*Visitor, error) {
+	v, err := c.Public.Authenticate(r, "")
+	if !errors.Is(err, ErrNoCredentials) {
+		return v, err
+	}
+	id := c.sessionID(r)
+	login, ok := c.sessions.get(id, time.Now())
+	if !ok {
+		return nil, ErrNoCredentials
+	}
+	if v, err = c.Public.Authenticate(r, login.credentials); err != nil {
+		return nil, err
+	}
+	if v.Identity() != login.owner {
+		return nil, Refused("the login is of somebody else")
+	}
+	v.session = id
+	return v, nil
+}
+
+// admitVisitor returns a request of a principal. Of others it answers the request and returns nil.
+func (c *Console) admitVisitor(w http.ResponseWriter, r *http.Request) *http.Request {
+	v, err := c.visit(r)
+	if err != nil {
+		c.askForLogin(w, r)
+		return nil
+	}
+	return r.WithContext(context.WithValue(r.Context(), visitorKey{}, v))
+}
+
+// refuseOthers serves those to whom policy opens the console. For others there is no such page.
+func (c *Console) refuseOthers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !c.Public.MayOpen(visitorOf(r).Principal) {
+			c.noSuchPage(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (c *Console) noSuchPage(w http.ResponseWriter, r *http.Request) {
+	c.fail(w, r, http.StatusNotFound, "There is no such page.")
+}
+
+// checkLogin returns the session of a person who has given credentials. wrong says what is wrong with them.
+func (c *Console) checkLogin(r *http.Request) (with session, wrong string) {
+	text := credentialsIn(r.PostFormValue("token"))
+	if c.Public == nil {
+		if !c.isToken(text) {
+			return session{}, "This is not the token of this gateway. It is admin.token in the configuration."
+		}
+		return session{}, ""
+	}
+	if text == "" || strings.ContainsAny(text, " \t\r\n") {
+		return session{}, "An API key or an access token is one word."
+	}
+	v, err := c.Public.Authenticate(r, text)
+	if refused, ok := errors.AsType[Refused](err); ok {
+		return session{}, "The gateway refuses this: " + string(refused) + "."
+	}
+	if err != nil {
+		return session{}, "The gateway cannot check this now. Try again."
+	}
+	c.Public.LoggedIn(v.Principal)
+	return session{owner: v.Identity(), credentials: text}, ""
+}
