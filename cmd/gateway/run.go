@@ -131,6 +131,10 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 		log = log.WithOptions(zap.WrapCore(progress.quieten))
 	}
 	defer flush()
+	// net/http quotes what a server sends without being asked, at any length.
+	if restore, err := zap.RedirectStdLogAt(log, zap.DebugLevel); err == nil {
+		defer restore()
+	}
 	// The first line says what starts, also where New and the configuration have warnings.
 	held, release := telemetry.Hold(log)
 	for _, w := range cfg.Warnings {

@@ -147,3 +147,10 @@ func (c *collector) trace(id string) string {
 	write("none", 0)
 	return out.String()
 }
+
+// forget drops what the collector has got so far.
+func (c *collector) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines = nil
+}
