@@ -3,21 +3,23 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // calls describes a path on which clients make tool calls.
 type calls struct {
-	Via         string // viaDirect and so on
-	Era         string // of the clients; default: legacy
-	UpstreamEra string // default: Era
-	Size        int    // bytes of text in a result
-	SSE         bool   // the upstream answers with event streams
-	Clients     int    // default: 16
-	FrontTLS    bool   // clients use TLS
-	UpstreamTLS bool   // the upstream has TLS
-	Stdio       bool   // the upstream is a process with lines
-	HTTP2       bool   // clients use HTTP/2, over TLS
-	Sessions    bool   // clients open and end sessions instead of making calls
+	Via         string        // viaDirect and so on
+	Era         string        // of the clients; default: legacy
+	UpstreamEra string        // default: Era
+	Size        int           // bytes of text in a result
+	SSE         bool          // the upstream answers with event streams
+	Clients     int           // default: 16
+	Every       time.Duration // between the calls of a client, see load
+	FrontTLS    bool          // clients use TLS
+	UpstreamTLS bool          // the upstream has TLS
+	Stdio       bool          // the upstream is a process with lines
+	HTTP2       bool          // clients use HTTP/2, over TLS
+	Sessions    bool          // clients open and end sessions instead of making calls
 	// Change changes the configuration of the gateway and what clients call.
 	Change func(ctx context.Context, s *stage, config *gatewayConfig, t *target) error
 	// Background prepares the running gateway for the calls, such as with open
@@ -67,7 +69,7 @@ func (c calls) start(ctx context.Context, s *stage) (measure, error) {
 		open = t.sessionOpener()
 	}
 	l := s.load
-	l.Clients = c.Clients
+	l.Clients, l.Every = c.Clients, c.Every
 	return func(ctx context.Context) (sample, error) { return l.run(ctx, pid, open) }, nil
 }
 

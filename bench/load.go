@@ -33,6 +33,9 @@ type load struct {
 	Clients  int
 	Warmup   time.Duration // before the counted part
 	Duration time.Duration // of the counted part; it ends with the last call that began in it
+	// Every is the time from the begin of a call of a client to that of its next one. It is 0 for calls
+	// one after the other.
+	Every time.Duration
 }
 
 // run puts the load on the process pid and measures it. The first error of a
@@ -59,7 +62,7 @@ func (l load) run(ctx context.Context, pid int, open opener) (sample, error) {
 	for i, c := range callers {
 		wg.Go(func() {
 			var err error
-			if latencies[i], err = repeat(c, begin, end); err != nil {
+			if latencies[i], err = repeat(ctx, c, begin, end, l.Every); err != nil {
 				fail(err)
 			}
 		})
@@ -146,7 +149,7 @@ func inParallel(n int, do func(i int) error) error {
 
 // repeat makes calls until end, and at least one after begin. It returns the
 // durations of the calls that began after begin.
-func repeat(c caller, begin, end time.Time) ([]time.Duration, error) {
+func repeat(ctx context.Context, c caller, begin, end time.Time, every time.Duration) ([]time.Duration, error) {
 	latencies := make([]time.Duration, 0, 1<<14)
 	for started := time.Now(); started.Before(end) || len(latencies) == 0; {
 		if err := c.call(); err != nil {
@@ -155,6 +158,14 @@ func repeat(c caller, begin, end time.Time) ([]time.Duration, error) {
 		ended := time.Now()
 		if !started.Before(begin) {
 			latencies = append(latencies, ended.Sub(started))
+		}
+		if next := started.Add(every); next.After(ended) {
+			select {
+			case <-time.After(next.Sub(ended)):
+			case <-ctx.Done():
+				return latencies, nil // another client has failed
+			}
+			ended = time.Now()
 		}
 		started = ended
 	}

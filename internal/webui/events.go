@@ -12,6 +12,11 @@ import (
 const (
 	// refreshEvery is how often the regions of a page are rendered again.
 	refreshEvery = 2 * time.Second
+	// refreshShare bounds the part of the time in which a stream renders: a page that takes long is
+	// rendered less often, so that an open console costs calls nothing to speak of.
+	refreshShare = 0.002
+	// refreshLatest is how long a page is shown as it was at most.
+	refreshLatest = 10 * time.Second
 	// keepAlive is how often a stream without changes says that it is there.
 	keepAlive = 20 * time.Second
 	// writeTimeout bounds how long a browser that does not read is waited for.
@@ -39,10 +44,12 @@ func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	s := &stream{console: c, page: p, request: requestFor(r, at), sent: make(map[string]uint64), seed: maphash.MakeSeed()}
-	ticker := time.NewTicker(refreshEvery)
-	defer ticker.Stop()
+	timer := time.NewTimer(refreshEvery)
+	defer timer.Stop()
 	for last := time.Now(); ; {
+		began := time.Now()
 		events, err := s.changes()
+		pause := pauseAfter(time.Since(began))
 		if err != nil {
 			return // the page is gone, and the browser tries again
 		}
@@ -56,17 +63,23 @@ func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 			}
 			last = time.Now()
 		}
+		timer.Reset(pause)
 		select {
 		case <-r.Context().Done():
 			return
 		case <-c.drained:
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
 		if !c.stillAdmitted(r) {
 			return
 		}
 	}
+}
+
+// pauseAfter returns how long a stream waits after a rendering that took a time.
+func pauseAfter(took time.Duration) time.Duration {
+	return min(max(refreshEvery, time.Duration(float64(took)/refreshShare)), refreshLatest)
 }
 
 // requestFor returns the request of a page as the browser sent it.
@@ -93,6 +106,8 @@ func (s *stream) changes() ([]byte, error) {
 	}
 	v, made := s.console.viewOf(s.request, s.page, data), templates[s.page.name]
 	var events, b bytes.Buffer
+	line := json.NewEncoder(&events)
+	line.SetEscapeHTML(false) // a script reads it, not a parser of HTML
 	for _, region := range made.regions {
 		b.Reset()
 		if err := made.template.ExecuteTemplate(&b, livePrefix+region, v); err != nil {
@@ -101,13 +116,11 @@ func (s *stream) changes() ([]byte, error) {
 		html := visible(b.Bytes())
 		if digest := maphash.Bytes(s.seed, html); s.sent[region] != digest {
 			s.sent[region] = digest
-			line, err := json.Marshal(map[string]string{"id": region, "html": string(html)})
-			if err != nil {
+			events.WriteString("event: region\ndata: ")
+			if err := line.Encode(map[string]string{"id": region, "html": string(html)}); err != nil { // ends with a line break
 				return nil, err
 			}
-			events.WriteString("event: region\ndata: ")
-			events.Write(line)
-			events.WriteString("\n\n")
+			events.WriteByte('\n')
 		}
 	}
 	return events.Bytes(), nil
