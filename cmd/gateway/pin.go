@@ -28,20 +28,18 @@ type pinOptions struct {
 func newPin() *cobra.Command {
 	var o pinOptions
 	cmd := &cobra.Command{
-		Use:   "pin [UPSTREAM]",
+		Use:   "pin [UPSTREAM [TOOL...]]",
 		Short: "Accept the current tools of an upstream",
 		Long: "pin connects to the upstreams with pin: true, or to the named one, shows which\n" +
 			"tools are new, changed or gone since their definitions were accepted, and accepts\n" +
+			"them. After the upstream you can name the tools to accept, as the upstream names\n" +
 			"them. A running gateway publishes them within seconds. Read the descriptions\n" +
 			"first, since models read them. With --dry-run nothing is accepted.",
-		Example: "  gateway pin --dry-run\n  gateway pin search",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageError{errors.New("pin takes the name of one upstream, or nothing for all with pin: true")}
+		Example: "  gateway pin --dry-run\n  gateway pin search\n  gateway pin search web_search",
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return nil
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return o.upstreamNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
@@ -64,10 +62,14 @@ func (o *pinOptions) run(cmd *cobra.Command, args []string) error {
 	failed := false
 	err = visitStarted(cmd, &look, source.File, o.timeout, func(_ context.Context, v *gateway.InProcess, _ *console.Screen) error {
 		for _, u := range look.Upstreams {
-			change, err := v.Pin(u.Name, o.dry)
+			change, err := v.Pin(u.Name, args[min(1, len(args)):], o.dry)
 			if err != nil {
 				failed = true
-				folded(cmd.ErrOrStderr(), "gateway: %s: %s\n", u.Name, console.Line(err.Error()))
+				near := ""
+				if unknown, ok := errors.AsType[*pins.UnknownToolError](err); ok {
+					near = didYouMean(unknown.Name, unknown.Listed)
+				}
+				folded(cmd.ErrOrStderr(), "gateway: %s: %s%s\n", u.Name, console.Line(err.Error()), console.Line(near))
 				continue
 			}
 			if err := o.print(cmd.OutOrStdout(), u.Name, change); err != nil {

@@ -57,10 +57,10 @@ func (p *InProcess) CallUpstream(ctx context.Context, upstream string, c *call.C
 	return p.g.router.Routes().Upstreams[upstream].Do(ctx, c)
 }
 
-// Pin accepts the tools that an upstream lists now. With dryRun it only returns what that
+// Pin accepts the tools that an upstream lists now, or only those named in only. With dryRun it only returns what that
 // would change. The error says why the tools cannot be accepted. If the configuration has
 // pin: true, the first list was accepted before.
-func (p *InProcess) Pin(name string, dryRun bool) (pins.Change, error) {
+func (p *InProcess) Pin(name string, only []string, dryRun bool) (pins.Change, error) {
 	e := p.g.generation.Load().entry(name)
 	if e == nil {
 		return pins.Change{}, errors.New("there is no such upstream")
@@ -76,7 +76,7 @@ func (p *InProcess) Pin(name string, dryRun bool) (pins.Change, error) {
 	if e.bare {
 		accepted.IgnoreDefaults(name)
 	}
-	return accepted.Accept(name, s.Catalog.Tools, dryRun)
+	return accepted.Accept(name, s.Catalog.Tools, only, dryRun)
 }
 
 // RememberedTable returns the table of what the upstreams offered in an earlier run in a

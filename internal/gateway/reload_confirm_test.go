@@ -144,7 +144,7 @@ func TestReloadDuringAConfirmation(t *testing.T) {
 				listOf(t, g)
 				answer := begin(t, g, "a__kept")
 				if tt.pin != nil {
-					if _, err := pinStore(t, g.cfg.StateDir).Accept("a", []wire.Raw{tt.pin}, false); err != nil {
+					if _, err := pinStore(t, g.cfg.StateDir).Accept("a", []wire.Raw{tt.pin}, nil, false); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -173,7 +173,7 @@ func TestPinsAndConsentsOfPrincipalsOverReloads(t *testing.T) {
 	want(t, list, "")
 	accept := func(description string) {
 		t.Helper()
-		if _, err := pinStore(t, c.cfg.StateDir).Accept("shop", []wire.Raw{wire.Raw(`{"name":"of_bob",` + description + `"inputSchema":{"type":"object"}}`)}, false); err != nil {
+		if _, err := pinStore(t, c.cfg.StateDir).Accept("shop", []wire.Raw{wire.Raw(`{"name":"of_bob",` + description + `"inputSchema":{"type":"object"}}`)}, nil, false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/pins"
 	"mcpgateway/internal/upstream/connector"
 )
 
@@ -68,7 +69,9 @@ func (i *Inspector) itemsForAttention() (all []Attention) {
 		}
 		switch f.Issue {
 		case catalog.Held:
-			c.held++
+			if !pins.IsRefusal(f.Reason) { // a person has looked
+				c.held++
+			}
 		case catalog.Quarantined, catalog.Duplicate, catalog.Nonconforming:
 			c.faults++
 		case catalog.Clash:

@@ -19,6 +19,9 @@ type history struct {
 	// Starts are the digests at the last starts in a row at which the definition differed
 	// from the start before, the last one last. It begins with an accepted digest.
 	Starts []string `json:"starts,omitempty"`
+	// Definition is the accepted definition as text, "" if it is not kept: it is too long, or an older
+	// version has accepted it. It is JSON in a string, because a server may name a member twice.
+	Definition string `json:"definition,omitempty"`
 }
 
 // schemasKey is the key of the schemas without default values among the members.

@@ -48,7 +48,7 @@ func TestDiffersAfterItWasAccepted(t *testing.T) {
 	dir := t.TempDir()
 	reasonAt(t, dir, false, timed(0))
 	reasonAt(t, dir, false, timed(1))
-	if _, err := storeIn(t, dir).Accept("files", raws(timed(2)), false); err != nil {
+	if _, err := storeIn(t, dir).Accept("files", raws(timed(2)), nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if got := reasonAt(t, dir, false, timed(3)); !strings.Contains(got, "differs at every start") {
@@ -91,7 +91,7 @@ func TestPinsWithoutDefaults(t *testing.T) {
 	}
 	s := storeIn(t, dir)
 	s.IgnoreDefaults("files")
-	if _, err := s.Accept("files", raws(timed(1)), false); err != nil {
+	if _, err := s.Accept("files", raws(timed(1)), nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if got := reasonAt(t, dir, true, timed(2)); got != "" {

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 
 	"go.uber.org/zap"
@@ -15,7 +17,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Store keeps the digests of accepted definitions in one file of the state folder. It
+// Store keeps accepted definitions, with their digests, in one file of the state folder. It
 // accepts the first list of an upstream that has tools as it is. Another process, such as
 // gateway pin, may write the file too. The methods may be called by many goroutines at
 // once.
@@ -36,6 +38,10 @@ type content struct {
 	Upstreams map[string]map[string]string `json:"upstreams"` // by name: digests by tool
 	// History says more about the tools, by upstream and tool. Files of older versions lack it.
 	History map[string]map[string]*history `json:"history,omitempty"`
+	// Refused are the digests of definitions that a person has refused, by upstream and tool.
+	Refused map[string]map[string]string `json:"refused,omitempty"`
+
+	texts int // bytes of the definitions in History, counted by copy
 }
 
 // historyOf returns what is known of a tool, which may be empty.
@@ -132,6 +138,8 @@ func (s *Store) Held(upstream string, tools []wire.Raw, fresh bool) []string {
 	for i, raw := range tools {
 		before, ok := accepted[keyOf(raw, digests[i])]
 		switch {
+		case before != digests[i] && s.content.Refused[upstream][keyOf(raw, digests[i])] == digests[i]:
+			reasons[i] = fmt.Sprintf("%s (%s); gateway pin accepts it after all", refusedReason, short(digests[i]))
 		case !ok:
 			reasons[i] = fmt.Sprintf("it is new since the tools were pinned (%s); gateway pin accepts it", short(digests[i]))
 		case before != digests[i] && !s.acceptedWhole(upstream, before, raw):
@@ -175,13 +183,21 @@ func (s *Store) noteStarts(upstream string, tools []wire.Raw, digests []string) 
 			continue
 		}
 		s.started[at] = true
-		if before == digests[i] && len(s.content.historyOf(upstream, key).Starts) == 0 || s.acceptedWhole(upstream, before, raw) {
+		h, whole := s.content.historyOf(upstream, key), s.acceptedWhole(upstream, before, raw)
+		steady := before == digests[i] && len(h.Starts) == 0 || whole
+		lacksText := (before == digests[i] || whole) && h.Definition == ""
+		if steady && !lacksText {
 			continue
 		}
 		if next.Upstreams == nil {
 			next = s.content.copy()
 		}
-		changed = next.historyFor(upstream, key).noteStart(before, digests[i]) || changed
+		if lacksText { // an older version has accepted it
+			changed = next.keepText(next.historyFor(upstream, key), raw) || changed
+		}
+		if !steady {
+			changed = next.historyFor(upstream, key).noteStart(before, digests[i]) || changed
+		}
 	}
 	if !changed {
 		return
@@ -200,7 +216,7 @@ func (s *Store) acceptFirst(upstream string, tools []wire.Raw, digests []string,
 	}
 	err, reason := unread, "it cannot be pinned: the file of pinned tools cannot be read"
 	if err == nil {
-		err, reason = s.write(upstream, tools, digests), "it cannot be pinned: state_dir cannot be written"
+		err, reason = s.accept(upstream, tools, digests, firsts(tools, digests), true), "it cannot be pinned: state_dir cannot be written"
 	}
 	if err != nil {
 		s.log.Error("tools cannot be pinned, and are hidden", zap.String("upstream", upstream), zap.Error(err))
@@ -222,8 +238,9 @@ type Change struct {
 	FirstAccepted bool     // nothing was accepted before
 }
 
-// Accept accepts the tools of a list. With dryRun it only returns what that would change.
-func (s *Store) Accept(upstream string, tools []wire.Raw, dryRun bool) (Change, error) {
+// Accept accepts the tools of a list, or only those with the names in only if there are any. With
+// dryRun it only returns what that would change. A name that is not listed is an *UnknownToolError.
+func (s *Store) Accept(upstream string, tools []wire.Raw, only []string, dryRun bool) (Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.read(); err != nil {
@@ -233,12 +250,14 @@ func (s *Store) Accept(upstream string, tools []wire.Raw, dryRun bool) (Change, 
 	accepted, known := s.content.Upstreams[upstream]
 	change := Change{Tools: len(tools), FirstAccepted: !known}
 	listed := map[string]bool{}
-	for i, raw := range tools {
-		key := keyOf(raw, digests[i])
-		if listed[key] {
+	var chosen []int
+	for _, i := range firsts(tools, digests) {
+		raw, key := tools[i], keyOf(tools[i], digests[i])
+		listed[key] = true
+		if len(only) > 0 && !slices.Contains(only, key) {
 			continue
 		}
-		listed[key] = true
+		chosen = append(chosen, i)
 		switch before, ok := accepted[key]; {
 		case !ok:
 			change.New = append(change.New, raw)
@@ -246,8 +265,13 @@ func (s *Store) Accept(upstream string, tools []wire.Raw, dryRun bool) (Change, 
 			change.Changed = append(change.Changed, raw)
 		}
 	}
+	for _, name := range only {
+		if !listed[name] {
+			return Change{}, &UnknownToolError{name, slices.Sorted(maps.Keys(listed))}
+		}
+	}
 	for key := range accepted {
-		if !listed[key] {
+		if len(only) == 0 && !listed[key] {
 			change.Gone = append(change.Gone, key)
 		}
 	}
@@ -255,28 +279,46 @@ func (s *Store) Accept(upstream string, tools []wire.Raw, dryRun bool) (Change, 
 	if dryRun {
 		return change, nil
 	}
-	return change, s.write(upstream, tools, digests)
+	return change, s.accept(upstream, tools, digests, chosen, len(only) == 0)
 }
 
-// write replaces the accepted tools of an upstream. The caller holds mu.
-func (s *Store) write(upstream string, tools []wire.Raw, digests []string) error {
+// UnknownToolError says that an upstream lists no tool with a name.
+type UnknownToolError struct {
+	Name   string
+	Listed []string // names, sorted
+}
+
+func (e *UnknownToolError) Error() string {
+	return "the upstream lists no tool " + strconv.Quote(e.Name)
+}
+
+// accept writes the chosen tools of a list as accepted. all says that no other tool of the upstream
+// stays accepted. The caller holds mu.
+func (s *Store) accept(upstream string, tools []wire.Raw, digests []string, chosen []int, all bool) error {
 	next := s.content.copy()
-	accepted := make(map[string]string, len(tools))
-	before := s.content.Upstreams[upstream]
-	histories := make(map[string]*history, len(tools))
-	for i, raw := range tools {
-		key := keyOf(raw, digests[i])
-		if accepted[key] != "" { // of tools with the same name the first counts
-			continue
-		}
-		accepted[key] = digests[i]
-		h := next.historyFor(upstream, key)
-		if h.Members = membersOf(raw); before[key] != "" {
-			h.noteStart(before[key], digests[i])
-		}
-		histories[key] = h
+	accepted := next.Upstreams[upstream]
+	if accepted == nil {
+		accepted = make(map[string]string, len(chosen))
+		next.Upstreams[upstream] = accepted
 	}
-	next.Upstreams[upstream], next.History[upstream] = accepted, histories
+	keep := make(map[string]bool, len(chosen))
+	for _, i := range chosen {
+		key := keyOf(tools[i], digests[i])
+		h := next.historyFor(upstream, key)
+		if before := accepted[key]; before != "" {
+			h.noteStart(before, digests[i])
+		}
+		h.Members = membersOf(tools[i])
+		next.keepText(h, tools[i])
+		accepted[key], keep[key] = digests[i], true
+		delete(next.Refused[upstream], key)
+	}
+	if all {
+		gone := func(key string) bool { return !keep[key] }
+		maps.DeleteFunc(accepted, func(key, _ string) bool { return gone(key) })
+		maps.DeleteFunc(next.History[upstream], func(key string, _ *history) bool { return gone(key) })
+		delete(next.Refused, upstream)
+	}
 	return s.save(next)
 }
 
@@ -288,16 +330,33 @@ func (s *Store) save(next content) error {
 	return s.read()
 }
 
-// copy returns a copy whose upstreams and histories may be changed.
+// firsts returns the positions of the tools of a list. Of tools with the same name the first counts.
+func firsts(tools []wire.Raw, digests []string) []int {
+	seen := make(map[string]bool, len(tools))
+	var out []int
+	for i, raw := range tools {
+		if key := keyOf(raw, digests[i]); !seen[key] {
+			seen[key] = true
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// copy returns a copy that may be changed.
 func (c *content) copy() content {
-	next := content{Upstreams: map[string]map[string]string{}, History: map[string]map[string]*history{}}
+	next := content{Upstreams: map[string]map[string]string{}, History: map[string]map[string]*history{}, Refused: map[string]map[string]string{}}
 	for name, accepted := range c.Upstreams {
-		next.Upstreams[name] = accepted
+		next.Upstreams[name] = maps.Clone(accepted)
+	}
+	for name, refused := range c.Refused {
+		next.Refused[name] = maps.Clone(refused)
 	}
 	for name, tools := range c.History {
 		next.History[name] = make(map[string]*history, len(tools))
 		for tool, h := range tools {
-			next.History[name][tool] = &history{h.Members, slices.Clone(h.Starts)}
+			next.History[name][tool] = &history{h.Members, slices.Clone(h.Starts), h.Definition}
+			next.texts += len(h.Definition)
 		}
 	}
 	return next
@@ -328,10 +387,15 @@ func (s *Store) digestsOf(upstream string, tools []wire.Raw) []string {
 	return digests
 }
 
-// digestOf is the digest of a tool's definition. A member that occurs twice counts twice:
-// clients differ in which one they read. bare leaves out the default values of schemas.
+// digestOf is the digest of a tool's definition. bare leaves out the default values of schemas.
 func digestOf(tool wire.Raw, bare bool) string {
-	definition := []byte{'{'}
+	return string(wire.AppendDigest(nil, definitionOf(tool, bare)))
+}
+
+// definitionOf returns the members of a tool that make up its definition. A member that occurs twice
+// is there twice: clients differ in which one they read.
+func definitionOf(tool wire.Raw, bare bool) wire.Raw {
+	definition := wire.Raw{'{'}
 	for m := range wire.ValueOf(tool).Members() {
 		name := m.Key.Str()
 		if !slices.Contains(pinnedMembers, name) {
@@ -346,7 +410,7 @@ func digestOf(tool wire.Raw, bare bool) string {
 		}
 		definition = append(append(append(definition, m.Key.Raw()...), ':'), value...)
 	}
-	return string(wire.AppendDigest(nil, append(definition, '}')))
+	return append(definition, '}')
 }
 
 // keyOf identifies a tool by its name, or by its digest if it has no name.

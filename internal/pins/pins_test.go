@@ -102,14 +102,14 @@ func TestPinsOfAList(t *testing.T) {
 
 	// Another process accepts.
 	other := storeIn(t, dir)
-	change, err := other.Accept("files", raws(evil, b), true)
+	change, err := other.Accept("files", raws(evil, b), nil, true)
 	if err != nil || change.Tools != 2 || len(change.New) != 1 || len(change.Changed) != 1 || len(change.Gone) != 1 || change.FirstAccepted {
 		t.Errorf("change %+v, %v", change, err)
 	}
 	if p.Changed() || heldNow(p, true, evil) != "changed" {
 		t.Error("a dry run has changed something")
 	}
-	if _, err := other.Accept("files", raws(evil, b), false); err != nil {
+	if _, err := other.Accept("files", raws(evil, b), nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if !p.Changed() || p.Changed() {
@@ -151,7 +151,7 @@ func TestPinsFailClosed(t *testing.T) {
 	if _, err := Open(dir, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "repair the file, or remove it") {
 		t.Errorf("a file that cannot be read: %v", err)
 	}
-	if _, err := p.Accept("files", nil, false); err == nil {
+	if _, err := p.Accept("files", nil, nil, false); err == nil {
 		t.Error("a file that cannot be read is written over")
 	}
 }
