@@ -232,7 +232,7 @@ func (s *Store) acceptFirst(upstream string, tools []wire.Raw, digests []string,
 // Change is what accepting the tools of an upstream changes. Tools are in the order of
 // the list.
 type Change struct {
-	Tools         int // that the upstream lists
+	Tools         int // that the upstream lists, or those with the given names
 	New, Changed  []wire.Raw
 	Gone          []string // native names, sorted
 	FirstAccepted bool     // nothing was accepted before
@@ -264,6 +264,9 @@ func (s *Store) Accept(upstream string, tools []wire.Raw, only []string, dryRun 
 		case before != digests[i]:
 			change.Changed = append(change.Changed, raw)
 		}
+	}
+	if len(only) > 0 {
+		change.Tools = len(chosen)
 	}
 	for _, name := range only {
 		if !listed[name] {
