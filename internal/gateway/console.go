@@ -41,7 +41,9 @@ func (g *Gateway) newConsoles() *webui.Console {
 	o := webui.Options{
 		Inspector: g.inspector, Status: g.Status, History: inspect.NewHistory(g.registry), Token: g.cfg.Admin.Token.Reveal(),
 		Actions: g.cfg.Admin.Actions, Log: g.log,
-		Calls: &g.calls, Sessions: g.openSessions, Config: g.configuration,
+		Pins:   webui.Pins{Held: g.heldDefinitions, Decide: g.decideDefinition},
+		Grants: webui.Grants{List: g.listedGrants, Revoke: g.revokeStoredGrant},
+		Calls:  &g.calls, Sessions: g.openSessions, Config: g.configuration,
 		Assume: func(p *call.Principal, profile string) (*call.Principal, []string, error) {
 			return AssumedPrincipal(g.generation.Load().cfg, p, profile)
 		},

@@ -118,6 +118,11 @@ func Grants(ctx context.Context, cfg *config.Config) ([]credentials.Grant, error
 		return nil, err
 	}
 	defer grants.close()
+	return grants.list(ctx, cfg)
+}
+
+// list returns the grants for the upstreams of a configuration, and for those that it no longer has.
+func (grants *openedGrants) list(ctx context.Context, cfg *config.Config) ([]credentials.Grant, error) {
 	var known []credentials.Grant
 	for _, u := range cfg.Upstreams {
 		if u.Auth.Kind == config.CredentialUser {

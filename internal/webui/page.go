@@ -25,7 +25,7 @@ type page struct {
 }
 
 // pages are all pages that the router serves, in the order of the navigation.
-var pages = []*page{overviewPage, catalogPage, itemPage, callsPage, sessionsPage, testerPage, configurationPage}
+var pages = []*page{overviewPage, catalogPage, itemPage, callsPage, sessionsPage, approvePage, grantsPage, testerPage, configurationPage}
 
 func (p *page) href() string {
 	if p.path == "/" {

@@ -29,6 +29,17 @@ type shown[Row any] struct {
 	All     int
 }
 
+// counted is what begins a section with a table of rows.
+type counted struct {
+	ID, Title string
+	All       int
+	Any       bool // there are rows
+}
+
+func countedOf(id, title string, all, rows int) counted {
+	return counted{id, title, all, rows > 0}
+}
+
 // More returns how many rows match and are not shown.
 func (s shown[Row]) More() int { return s.Matches - len(s.Rows) }
 

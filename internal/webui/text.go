@@ -26,6 +26,7 @@ var functions = template.FuncMap{
 	"rate":    rate,
 	"percent": percent,
 	"plural":  plural,
+	"counted": countedOf,
 	"last":    func(first, n int) int { return first + n - 1 },
 }
 

@@ -37,6 +37,10 @@ type Options struct {
 	Actions bool
 	// Log gets a line for each action.
 	Log *zap.Logger
+	// Pins has the definitions of tools that wait for a decision.
+	Pins Pins
+	// Grants has the grants of users.
+	Grants Grants
 	// Assume completes a principal that a person describes, as authentication in the named profile
 	// would: with the groups and scopes of the configuration. remarks are sentences about what does
 	// not fit. It may be nil.

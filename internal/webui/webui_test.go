@@ -115,6 +115,12 @@ func newTestConsole(t *testing.T, o Options) (*Console, *fake) {
 			return &Configuration{Settings: []Setting{{"listen", "127.0.0.1:1", true}, {"upstreams.files.args", hostile, false}}, Warnings: []string{"gateway.yaml:1:2: " + hostile}}
 		}
 	}
+	if o.Pins.Held == nil {
+		o.Pins.Held = func() ([]HeldTools, bool, error) { return testHeld, true, nil }
+	}
+	if o.Grants.List == nil {
+		o.Grants.List = func(context.Context) ([]StoredGrant, error) { return testGrants, nil }
+	}
 	if o.Status == nil {
 		o.Status = func() (*inspect.Status, error) {
 			return o.Inspector.Status(inspect.Process{Version: "1.2.3", File: hostile, Started: time.Now(), Metrics: registry})
@@ -186,7 +192,7 @@ func login(t *testing.T, c *Console, token string) []*http.Cookie {
 	return w.Result().Cookies()
 }
 
-// Who may look depends on the token, the place and the way of a request.
+// The token, the place and the way of a request decide whether it is served.
 func TestWhoMayLook(t *testing.T) {
 	site := func(site, mode, dest string) http.Header {
 		return http.Header{"Sec-Fetch-Site": {site}, "Sec-Fetch-Mode": {mode}, "Sec-Fetch-Dest": {dest}}

@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/credentials"
+	"mcpgateway/internal/pins"
+	"mcpgateway/internal/webui"
+	"mcpgateway/internal/wire"
+)
+
+// heldDefinitions returns the definitions that pins hide, for the console.
+func (g *Gateway) heldDefinitions() (held []webui.HeldTools, pinned bool, err error) {
+	for _, e := range g.generation.Load().entries {
+		if e.pins == nil {
+			continue
+		}
+		pinned = true
+		tools, err := e.pins.Review(e.name, e.listedTools())
+		if err != nil {
+			return nil, true, err
+		}
+		if len(tools) > 0 {
+			held = append(held, webui.HeldTools{Upstream: e.name, Tools: tools})
+		}
+	}
+	return held, pinned, nil
+}
+
+// listedTools returns the tools that the upstream lists in this run.
+func (e *upstreamEntry) listedTools() []wire.Raw { return e.active.Load().snapshot().Catalog.Tools }
+
+// decideDefinition accepts or refuses a definition for the console, and publishes what was accepted.
+func (g *Gateway) decideDefinition(_ context.Context, upstream, tool, digest string, accept bool) error {
+	e := g.generation.Load().entry(upstream)
+	if e == nil || e.pins == nil {
+		return pins.ErrNotHeld
+	}
+	if err := e.pins.Decide(upstream, e.listedTools(), tool, digest, accept); err != nil {
+		return err
+	}
+	g.requestRebuild()
+	return nil
+}
+
+// listedGrants returns the grants of users for the console.
+func (g *Gateway) listedGrants(ctx context.Context) ([]webui.StoredGrant, error) {
+	cfg := g.generation.Load().cfg
+	all, err := g.grants.list(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]webui.StoredGrant, len(all))
+	for i, of := range all {
+		out[i] = webui.StoredGrant{
+			ID: grantID(of), Upstream: of.Upstream, Local: of.Local, Subject: of.Subject, PrincipalIssuer: of.PrincipalIssuer, Proof: of.AuthMethod,
+			Issuer: of.Issuer, Scopes: of.Scopes, Since: of.Given, Expires: of.Expires, Renewable: of.Renewable,
+			Configured: takesGrants(cfg, of.Upstream),
+		}
+	}
+	return out, nil
+}
+
+// takesGrants reports whether an upstream of a configuration takes grants of users.
+func takesGrants(cfg *config.Config, upstream string) bool {
+	for _, u := range cfg.Upstreams {
+		if u.Name == upstream {
+			return u.Auth.Kind == config.CredentialUser
+		}
+	}
+	return false
+}
+
+// grantID names a grant in a form. It says nothing about it.
+func grantID(g credentials.Grant) string {
+	parts := []string{g.Upstream, g.URL, fmt.Sprint(g.Local), g.Subject, g.PrincipalIssuer, g.AuthMethod}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// revokeStoredGrant removes a grant for the console, and revokes it at its authorization server. Calls stop using it at once.
+func (g *Gateway) revokeStoredGrant(ctx context.Context, id string) (webui.Revoked, error) {
+	all, err := g.grants.list(ctx, g.generation.Load().cfg)
+	if err != nil {
+		return webui.Revoked{}, err
+	}
+	for _, of := range all {
+		if grantID(of) != id {
+			continue
+		}
+		out := webui.Revoked{Upstream: of.Upstream, Issuer: of.Issuer}
+		source := g.credentialsOf(of.Upstream)
+		if source == nil || !source.IsFor(of) {
+			return out, g.grants.Forget(ctx, of) // nothing of this configuration can ask its server
+		}
+		var untold error
+		if out.AtIssuer, untold, err = source.Revoke(ctx, of); untold != nil {
+			g.log.Info("a grant was removed, and its authorization server does not know", zap.String("upstream", of.Upstream), zap.Error(errors.Join(untold, errors.Unwrap(untold))))
+		}
+		g.principals.expireGatherings()
+		return out, err
+	}
+	return webui.Revoked{}, webui.ErrNoGrant
+}
