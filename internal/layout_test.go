@@ -62,6 +62,7 @@ var mayImport = map[string]struct {
 	"replica/sharedlimits":  {[]string{"store"}, "calls are counted without regard to what they are about"},
 	"replica/sharedresults": {[]string{"store", "results", "wire"}, "results are shared without regard to who asks: the router and metatool know calls"},
 	"replica/lease":         {[]string{"store"}, "a lease is held without regard to what it is for"},
+	"replica/opensessions":  {[]string{"store"}, "sessions are noted without regard to what they are for"},
 	"replica/remote":        {[]string{"wire", "call", "replica", "store"}, "a call is passed on without regard to what it is about"},
 	"config":                {[]string{"configfile", "glob"}, "config knows gateway.yaml only; the gateway package translates"},
 	"configfile":            {nil, "it knows the languages of files and no keys"},

@@ -11,6 +11,7 @@ import (
 	"mcpgateway/internal/replica/remote"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -67,6 +68,11 @@ func (u *heldUpstream) Session(ctx context.Context, c *call.Call) (string, error
 		}
 	}
 	return u.Upstream.Session(ctx, c)
+}
+
+// EndLeft ends a session that another replica has left open.
+func (u *heldUpstream) EndLeft(ctx context.Context, s httpconn.OpenSession) error {
+	return u.sessions.EndLeft(ctx, s)
 }
 
 // lease names the lease of a session.

@@ -12,6 +12,7 @@ import (
 	"mcpgateway/internal/frontend"
 	"mcpgateway/internal/replica"
 	"mcpgateway/internal/replica/lease"
+	"mcpgateway/internal/replica/opensessions"
 	"mcpgateway/internal/replica/sharedlimits"
 	"mcpgateway/internal/replica/sharedresults"
 	"mcpgateway/internal/sessionstore"
@@ -38,7 +39,9 @@ type sharing struct {
 	limits   sharedLimits
 	store    store.Store
 	// leases say which replica holds the session of a client or principal with an upstream.
-	leases  *lease.Leases
+	leases *lease.Leases
+	// open are the sessions at servers that another replica ends if this one dies.
+	open    *opensessions.Book
 	results *sharedresults.Store
 
 	held     *heldSubscriptions
@@ -48,7 +51,7 @@ type sharing struct {
 // share makes the gateway one of the replicas that have a store. It is called before the front end is made.
 func (g *Gateway) share(s store.Store) {
 	metrics := replica.NewMetrics()
-	replicas := replica.New(replica.Options{Store: s, Name: g.replica, Logger: g.log, Metrics: metrics, MaxMessage: 2 * int(g.cfg.Limits.MaxMessage)})
+	replicas := replica.New(replica.Options{Store: s, Name: g.replica, Logger: g.log, Metrics: metrics, MaxMessage: 2 * int(g.cfg.Limits.MaxMessage), Ended: g.endLeft})
 	idle := g.cfg.Limits.SessionIdle
 	g.sharing = &sharing{
 		replicas: replicas, metrics: metrics,
@@ -59,6 +62,7 @@ func (g *Gateway) share(s store.Store) {
 		store:    s,
 		held:     newHeldSubscriptions(),
 		elicited: newElicitedLimit(),
+		open:     opensessions.New(s, g.replica),
 		leases:   lease.New(s, "upstream-session", g.replica, g.leaseLost),
 	}
 }
@@ -107,6 +111,10 @@ func (s *sharing) run(ctx context.Context, group *errgroup.Group) {
 	})
 	group.Go(func() error {
 		s.results.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		s.open.Run(ctx)
 		return nil
 	})
 	group.Go(func() error {

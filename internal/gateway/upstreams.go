@@ -68,7 +68,7 @@ func (g *Gateway) options(name, key string, u config.Connection) (upstream.Optio
 		}
 		o.URLs = append(o.URLs, upstream.URL{URL: each, Name: config.RedactURL(s)})
 	}
-	o.HTTP = &httpconn.Config{URL: at, Headers: staticHeaders(u.Headers), TLS: upstreamTLS(name, u, g.log)}
+	o.HTTP = &httpconn.Config{URL: at, Headers: staticHeaders(u.Headers), TLS: upstreamTLS(name, u, g.log), Book: g.sessionBook(name)}
 	o.Transport = transport.Kind(u.Transport) // both have the same names
 	source, err := newCredentials(name, u, at, g.grants.Store)
 	if err != nil {

@@ -176,7 +176,12 @@ func (r *Replicas) update(names []string, values [][]byte, now time.Time) {
 			if p != nil {
 				r.drop(p, lostTo(name, "has ended"))
 			}
-			r.running.Go(func() { _ = r.o.Store.DeleteField(r.life, membersKey, name) })
+			r.running.Go(func() {
+				if r.o.Ended != nil {
+					r.o.Ended(r.life, name)
+				}
+				_ = r.o.Store.DeleteField(r.life, membersKey, name)
+			})
 		}
 	}
 	maps.DeleteFunc(r.dropped, func(_ string, p droppedPeer) bool { return now.Sub(p.at) > 10*frameTTL })

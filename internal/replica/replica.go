@@ -52,6 +52,9 @@ type Options struct {
 	MaxMessage int
 	// MaxConversations bounds the requests of others that run at the same time, 4096 by default.
 	MaxConversations int
+	// Ended is called when another replica has ended, in a goroutine, by each replica that notices it; nil for nobody. It may be called
+	// several times for one replica. The context ends with Run.
+	Ended func(ctx context.Context, name string)
 }
 
 // Bounds of what is kept for others.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport"
+	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -91,6 +93,28 @@ func NewSessions(o Options) *Sessions {
 	s.catalogSession = s.o.newConnector(nil)
 	s.budget = fairshare.New(int64(s.o.MaxSessions)+1, 0) // so that a single client may use the last one
 	return s
+}
+
+// errOtherServer refuses to end a session at a URL that is not configured.
+var errOtherServer = errors.New("the session is at a URL that the upstream does not have")
+
+// EndLeft ends a session that another process has left open at the server. It sends credentials to configured URLs only.
+func (s *Sessions) EndLeft(ctx context.Context, left httpconn.OpenSession) error {
+	if s.o.HTTP == nil {
+		return errOtherServer
+	}
+	urls := []*url.URL{s.o.HTTP.URL}
+	for _, u := range s.o.URLs {
+		urls = append(urls, u.URL)
+	}
+	for _, u := range urls {
+		if httpconn.RequestURL(u).String() == left.URL {
+			at := *s.o.HTTP
+			at.URL = u
+			return transport.EndSession(ctx, s.o.conversation(), &at, left)
+		}
+	}
+	return errOtherServer
 }
 
 // Snapshot returns what is known of the upstream now.

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"fmt"
 
 	"mcpgateway/internal/upstream/process"
@@ -69,4 +70,9 @@ func New(kind Kind, c *protocol.Config, s Settings) (protocol.Dialer, error) {
 		return nil, fmt.Errorf("there is no transport %q to upstream servers", string(kind))
 	}
 	return dialer(c, s), nil
+}
+
+// EndSession ends a session that another process has left open at a server over streamable HTTP.
+func EndSession(ctx context.Context, c *protocol.Config, to *httpconn.Config, s httpconn.OpenSession) error {
+	return streamable.EndSession(ctx, c, to, s)
 }

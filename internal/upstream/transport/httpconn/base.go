@@ -24,6 +24,7 @@ const (
 // Conn holds what all conversations over HTTP have in common. Transports embed it.
 type Conn struct {
 	Config     *protocol.Config
+	HTTP       *Config
 	Endpoint   *Endpoint
 	Identity   protocol.Identity
 	Pending    *protocol.PendingCalls
@@ -39,6 +40,7 @@ type Conn struct {
 func NewConn(o *protocol.Config, http *Config, p *Pool, in protocol.NotificationSink) *Conn {
 	t := &Conn{
 		Config:   o,
+		HTTP:     http,
 		Endpoint: newEndpoint(p, o, http),
 		Identity: protocol.NewIdentity(o),
 		Pending:  protocol.NewPendingCalls(),

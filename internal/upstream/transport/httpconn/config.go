@@ -26,6 +26,9 @@ type Config struct {
 	// of the system.
 	TLS func() (*tls.Config, error)
 
+	// Book remembers the sessions that are open at the server; nil: nobody does.
+	Book SessionBook
+
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error) // nil: over the network
 }
 
@@ -37,6 +40,19 @@ func (o *Config) HasCredentials() bool {
 		}
 	}
 	return o.Credentials != nil
+}
+
+// OpenSession is a session at a server of the legacy era.
+type OpenSession struct {
+	URL      string // of the server as configured, without user information
+	ID       string
+	Revision wire.Revision
+}
+
+// SessionBook remembers sessions, so that somebody else ends those that are left when this process has died. Its methods do not block.
+type SessionBook interface {
+	Opened(s OpenSession)
+	Closed(s OpenSession)
 }
 
 // Credentials authenticate requests to a server. Their methods are called by many

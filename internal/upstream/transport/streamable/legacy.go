@@ -87,10 +87,29 @@ func (l *legacyConn) initialize(ctx context.Context) (*session, protocol.Hello, 
 		version = string(h.Revision)
 	}
 	s.header = l.Endpoint.Header(wire.HeaderSession, id, wire.HeaderVersion, version)
+	l.opened(s)
 	if err := l.Endpoint.Send(ctx, s.header, wire.Message{Method: wire.NoteInitialized}); err != nil {
+		l.closed(s)
 		return nil, protocol.Hello{}, err
 	}
 	return s, h, nil
+}
+
+// entry returns what the book has of a session.
+func (l *legacyConn) entry(s *session) httpconn.OpenSession {
+	return httpconn.OpenSession{URL: httpconn.RequestURL(l.HTTP.URL).String(), ID: s.id, Revision: s.revision}
+}
+
+func (l *legacyConn) opened(s *session) {
+	if l.HTTP.Book != nil && s.id != "" {
+		l.HTTP.Book.Opened(l.entry(s))
+	}
+}
+
+func (l *legacyConn) closed(s *session) {
+	if l.HTTP.Book != nil && s.id != "" {
+		l.HTTP.Book.Closed(l.entry(s))
+	}
 }
 
 // validSession reports whether a session id has none but visible ASCII
@@ -197,6 +216,7 @@ func (l *legacyConn) renew(ctx context.Context, old *session) (*session, error) 
 	l.Log.Info("the server had forgotten the session, a new one is open")
 	l.session.Store(s)
 	old.end()
+	l.closed(old)
 	l.Sink.Renewed()
 	for _, m := range wire.MethodsOf(wire.KindListChanged) {
 		if protocol.Declares(h.Capabilities, m.Capability) {
@@ -246,6 +266,7 @@ func (l *legacyConn) serve(ctx context.Context) error {
 	if ctx.Err() != nil {
 		l.endSession()
 	}
+	l.closed(l.session.Load())
 	return err
 }
 
@@ -300,12 +321,32 @@ func (l *legacyConn) endSession() {
 	ctx, cancel := context.WithTimeout(context.Background(), httpconn.CloseTimeout)
 	defer cancel()
 	l.Background.FinishWithin(ctx)
-	resp, err := l.Endpoint.Do(ctx, http.MethodDelete, s.header, nil)
-	if err != nil {
+	if err := endSession(ctx, l.Endpoint, s.header); err != nil {
 		l.Log.Debug("the session could not be ended at the server", zap.Error(err))
-		return
+	}
+}
+
+func endSession(ctx context.Context, e *httpconn.Endpoint, header httpconn.Headers) error {
+	resp, err := e.Do(ctx, http.MethodDelete, header, nil)
+	if err != nil {
+		return err
 	}
 	httpconn.Discard(resp)
+	return nil
+}
+
+// EndSession ends a session that another process has left open, with the credentials that do not depend on a principal. The server may refuse it.
+func EndSession(ctx context.Context, o *protocol.Config, to *httpconn.Config, s httpconn.OpenSession) error {
+	p := httpconn.NewPool(to, 1)
+	defer p.Close()
+	ctx, cancel := context.WithTimeout(ctx, httpconn.CloseTimeout)
+	defer cancel()
+	e := httpconn.NewConn(o, to, p, nil).Endpoint
+	version := ""
+	if s.Revision.HasVersionHeader() {
+		version = string(s.Revision)
+	}
+	return endSession(ctx, e, e.Header(wire.HeaderSession, s.ID, wire.HeaderVersion, version))
 }
 
 // refusesMethod reports whether the server does not know a method that is in no revision:

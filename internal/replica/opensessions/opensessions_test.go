@@ -1,0 +1,116 @@
+package opensessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpgateway/internal/store"
+)
+
+// away is a store that does not answer for a while.
+type away struct {
+	store.Memory
+	is atomic.Bool
+}
+
+func (a *away) PutField(ctx context.Context, key store.Key, field string, value []byte, max int, ttl time.Duration) (bool, error) {
+	if a.is.Load() {
+		return false, store.ErrUnavailable
+	}
+	return a.Memory.PutField(ctx, key, field, value, max, ttl)
+}
+
+// ended returns the sessions that a replica ends for a dead one.
+func ended(t *testing.T, s store.Store, dead string) map[string]bool {
+	t.Helper()
+	var mu sync.Mutex
+	out := map[string]bool{}
+	_, err := New(s, "other").EndAll(t.Context(), dead, func(_ context.Context, s Session) {
+		mu.Lock()
+		defer mu.Unlock()
+		out[s.Upstream+" "+s.ID] = true
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return out
+}
+
+// The sessions that a dead replica had open are ended, by one of the others, and those that it had closed are not.
+func TestSessionsOfTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(away)
+		b := New(s, "dead")
+		ctx, die := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { b.Run(ctx) })
+		closed := Session{Upstream: "u", ID: "closed"}
+		b.Opened(closed)
+		b.Opened(Session{Upstream: "u", ID: "open"})
+		synctest.Wait()
+		b.Closed(closed)
+		s.is.Store(true)
+		b.Opened(Session{Upstream: "v", ID: "open"})
+		synctest.Wait()
+		s.is.Store(false)
+		time.Sleep(2 * TTL) // it renews what it has
+		die()
+		run.Wait()
+
+		var count atomic.Int32
+		var group sync.WaitGroup
+		for i := range 3 {
+			group.Go(func() {
+				_, err := New(s, fmt.Sprint(i)).EndAll(t.Context(), "dead", func(context.Context, Session) { count.Add(1) })
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if n := count.Load(); n != 2 {
+			t.Errorf("%d sessions were ended, want 2", n)
+		}
+		if got := ended(t, s, "dead"); len(got) != 0 {
+			t.Errorf("afterwards these sessions were ended: %v", got)
+		}
+	})
+}
+
+// After a time servers end sessions by themselves, and the store forgets them.
+func TestSessionsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(store.Memory)
+		b := New(s, "dead")
+		ctx, die := context.WithCancel(t.Context())
+		die()
+		b.Opened(Session{Upstream: "u", ID: "open"})
+		b.Run(ctx)
+		time.Sleep(TTL + time.Second)
+		if got := ended(t, s, "dead"); len(got) != 0 {
+			t.Errorf("these sessions were ended: %v", got)
+		}
+	})
+}
+
+// What no gateway has written is ignored.
+func TestMalformedSessions(t *testing.T) {
+	s := new(store.Memory)
+	if _, err := s.PutField(t.Context(), sessionsOf("dead"), "f", []byte("x"), 1, TTL); err != nil {
+		t.Fatal(err)
+	}
+	if got := ended(t, s, "dead"); len(got) != 0 {
+		t.Errorf("these sessions were ended: %v", got)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n, err := New(new(store.Memory), "x").EndAll(gone, "dead", nil); n != 0 || err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("%d, %v", n, err)
+	}
+}
