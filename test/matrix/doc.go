@@ -4,5 +4,7 @@
 // one of the ends cannot express a feature. The test prints each table with the observed results, and fails if they differ from the expected ones.
 // README.md has the same text.
 //
+// With -replicas, each gateway is several, see rig.StartGateway.
+//
 // Every server has its own gateway. The clients use it one after another, so that each client receives the notifications of its own changes.
 package matrix

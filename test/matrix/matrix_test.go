@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +21,13 @@ type server struct {
 	config func(*testing.T) rig.Config // returns its entry in the gateway's configuration, and starts an HTTP server
 	era    rig.Era                     // of the connection to the server
 	tools  toolbox
+	// inSession are rows for which the server keeps something in a session or process that clients share. Each
+	// replica has its own, so the rows are not run with -replicas; a column with a session per client runs them.
+	inSession []string
 }
+
+// withProcess are the rows for which the servers on stdio keep something in their process.
+var withProcess = []string{"cancellation", "elicitation URL by error -32042", "subscribe and update", "list change"}
 
 // user is a client of a table.
 type user struct {
@@ -106,16 +113,24 @@ func goStdio(era rig.Era) func(*testing.T) rig.Config {
 }
 
 func TestStreamableHTTP(t *testing.T) {
-	checkTable(t, "Streamable HTTP on both sides", users(overHTTP, v1, v2Legacy, v2Modern, goLegacy, goModern), []server{
-		{"Go SDK legacy", goHTTP(rig.Legacy), rig.Legacy, own},
-		{"Go SDK modern", goHTTP(rig.Modern), rig.Modern, own},
-		{"TypeScript v2", tsHTTP(""), rig.Modern, own},
-		{"TypeScript v2, `era: legacy`", tsHTTP(rig.Legacy), rig.Legacy, own},
+	checkTable(t, "Streamable HTTP on both sides", httpUsers, []server{
+		{"Go SDK legacy", goHTTP(rig.Legacy), rig.Legacy, own, nil},
+		{"Go SDK modern", goHTTP(rig.Modern), rig.Modern, own, nil},
+		modernTS,
+		{"TypeScript v2, `era: legacy`", tsHTTP(rig.Legacy), rig.Legacy, own, nil},
 		serverEverything,
-		{"Go SDK legacy, `session: per-client`", perClient(goHTTP(rig.Legacy)), rig.Legacy, own},
-		{"server-everything, `session: per-client`", perClient(serverEverything.config), rig.Legacy, everything},
+		sessionLegacy,
+		sessionEverything,
 	})
 }
+
+var httpUsers = users(overHTTP, v1, v2Legacy, v2Modern, goLegacy, goModern)
+
+var (
+	modernTS          = server{"TypeScript v2", tsHTTP(""), rig.Modern, own, nil}
+	sessionLegacy     = server{"Go SDK legacy, `session: per-client`", perClient(goHTTP(rig.Legacy)), rig.Legacy, own, nil}
+	sessionEverything = server{"server-everything, `session: per-client`", perClient(serverEverything.config), rig.Legacy, everything, nil}
+)
 
 // perClient gives each client its own session with the server, which has the client's roots. The catalog session has other roots, because a server may
 // list its tools for roots only to a client that has some.
@@ -127,25 +142,30 @@ func perClient(config func(*testing.T) rig.Config) func(*testing.T) rig.Config {
 	}
 }
 
-var serverEverything = server{"server-everything", func(t *testing.T) rig.Config { return rig.Config{"url": rig.EverythingHTTP(t)} }, rig.Legacy, everything}
+var serverEverything = server{
+	"server-everything", func(t *testing.T) rig.Config { return rig.Config{"url": rig.EverythingHTTP(t)} }, rig.Legacy, everything,
+	[]string{"log message", "elicitation URL by error -32042", "subscribe and update", "list change"},
+}
 
 func TestStdioUpstreams(t *testing.T) {
 	tsStdio := func(era rig.Era) func(*testing.T) rig.Config {
 		return stdio(func(t *testing.T) []string { return rig.FeaturesTSCommand(t) }, era)
 	}
 	checkTable(t, "Servers on stdio", users(overHTTP, v1, v2Modern, goLegacy, goModern), []server{
-		{"Go SDK legacy", goStdio(rig.Legacy), rig.Legacy, own},
-		{"Go SDK modern", goStdio(rig.Modern), rig.Modern, own},
-		{"TypeScript v2, `era: legacy`", tsStdio(rig.Legacy), rig.Legacy, own},
-		{"TypeScript v2, `era: modern`", tsStdio(rig.Modern), rig.Modern, own},
+		{"Go SDK legacy", goStdio(rig.Legacy), rig.Legacy, own, withProcess},
+		{"Go SDK modern", goStdio(rig.Modern), rig.Modern, own, withProcess},
+		{"TypeScript v2, `era: legacy`", tsStdio(rig.Legacy), rig.Legacy, own, withProcess},
+		{"TypeScript v2, `era: modern`", tsStdio(rig.Modern), rig.Modern, own, withProcess},
+		{"Go SDK legacy, `session: per-client`", perClient(goStdio(rig.Legacy)), rig.Legacy, own, nil},
+		{"TypeScript v2, `era: legacy`, `session: per-client`", perClient(tsStdio(rig.Legacy)), rig.Legacy, own, nil},
 	})
 }
 
 func TestOtherFrontEnds(t *testing.T) {
 	all := append(users(overSSE, v1, goLegacy), users(overStdio, v1, v2Legacy, v2Modern, goLegacy, goModern)...)
 	checkTable(t, "Clients over HTTP+SSE and stdio", all, []server{
-		{"Go SDK legacy", goHTTP(rig.Legacy), rig.Legacy, own},
-		{"TypeScript v2", tsHTTP(""), rig.Modern, own},
+		{"Go SDK legacy", goHTTP(rig.Legacy), rig.Legacy, own, nil},
+		{"TypeScript v2", tsHTTP(""), rig.Modern, own, nil},
 	})
 }
 
@@ -170,12 +190,7 @@ func checkTable(t *testing.T, heading string, users []user, servers []server) {
 		for _, s := range servers {
 			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
-				marks := useAll(t, s, users, func(row string, i int) string {
-					if marks := want.marks[at(row, s.name)]; i < len(marks) {
-						return marks[i]
-					}
-					return "?"
-				}, expected)
+				marks := useAll(t, s, users, want.markOf(s), expected, rig.StartGateway)
 				mu.Lock()
 				defer mu.Unlock()
 				for row, m := range marks {
@@ -187,16 +202,50 @@ func checkTable(t *testing.T, heading string, users []user, servers []server) {
 	t.Logf("%s:\n%s", heading, found)
 }
 
-// useAll lets the clients use one server, one after another, and returns the marks of each row. want returns the expected mark of a client.
-func useAll(t *testing.T, s server, users []user, want func(row string, client int) string, f *file) map[string][]string {
+// markOf returns the expected mark of each client in the rows of a server.
+func (t *table) markOf(s server) func(row string, client int) string {
+	return func(row string, client int) string {
+		if marks := t.marks[at(row, s.name)]; client < len(marks) {
+			return marks[client]
+		}
+		return "?"
+	}
+}
+
+// TestReplicas has three replicas behind a balancer without affinity, for servers that keep a session for each client. The flag -replicas
+// does the same for all tables.
+func TestReplicas(t *testing.T) {
+	const heading = "Streamable HTTP on both sides"
+	expected := readExpected(t)
+	for _, test := range []struct {
+		balance rig.Balance
+		server  server
+	}{
+		{rig.Requests, sessionLegacy}, {rig.Connections, sessionEverything},
+	} {
+		t.Run(string(test.balance)+" "+test.server.name, func(t *testing.T) {
+			t.Parallel()
+			useAll(t, test.server, httpUsers, expected.tables[heading].markOf(test.server), expected, func(t testing.TB, config rig.Config) *rig.Gateway {
+				return rig.StartBalanced(t, config, test.balance)
+			})
+		})
+	}
+}
+
+// useAll lets the clients use one server, one after another, and returns the marks of each row. want returns the expected mark of a client,
+// start starts the gateway.
+func useAll(t *testing.T, s server, users []user, want func(row string, client int) string, f *file, start func(testing.TB, rig.Config) *rig.Gateway) map[string][]string {
 	config := rig.Config{"upstreams": rig.Upstreams{upstream: s.config(t)}}
 	var gateway *rig.Gateway
 	if slices.ContainsFunc(users, func(u user) bool { return u.way == overHTTP || u.way == overSSE }) {
-		gateway = rig.StartGateway(t, config)
+		gateway = start(t, config)
 	}
 	marks := make(map[string][]string)
 	for _, row := range features {
 		marks[row] = slices.Repeat([]string{fails}, len(users))
+	}
+	skipped := func(row string, u user) bool {
+		return rig.Replicated() && u.way == overHTTP && slices.Contains(s.inSession, row)
 	}
 	for i, u := range users {
 		t.Run(u.name, func(t *testing.T) {
@@ -204,7 +253,13 @@ func useAll(t *testing.T, s server, users []user, want func(row string, client i
 			if u.way == alone {
 				r.upstream = ""
 			}
-			for row, wrong := range use(t, r, s.tools, u.client, u.target(t, gateway, config), func(row string) string { return want(row, i) }) {
+			tools := maps.Clone(s.tools)
+			maps.DeleteFunc(tools, func(row string, _ func(run) []step) bool { return skipped(row, u) })
+			for row, wrong := range use(t, r, tools, u.client, u.target(t, gateway, config), func(row string) string { return want(row, i) }) {
+				if skipped(row, u) {
+					marks[row][i] = notRun
+					continue
+				}
 				mark, complaint := f.mark(want(row, i), wrong)
 				marks[row][i] = mark
 				if complaint != "" {
@@ -219,9 +274,9 @@ func useAll(t *testing.T, s server, users []user, want func(row string, client i
 // TestWithoutGateway connects the clients to the servers directly, for failures that have their cause in the client or the server.
 func TestWithoutGateway(t *testing.T) {
 	checkTable(t, "Without the gateway", users(alone, v2Modern, goModern), []server{
-		{"Go SDK modern", goHTTP(rig.Modern), rig.Modern, own},
-		{"Go SDK modern on stdio", goStdio(rig.Modern), rig.Modern, own},
-		{"TypeScript v2", tsHTTP(""), rig.Modern, own},
+		{"Go SDK modern", goHTTP(rig.Modern), rig.Modern, own, nil},
+		{"Go SDK modern on stdio", goStdio(rig.Modern), rig.Modern, own, nil},
+		{"TypeScript v2", tsHTTP(""), rig.Modern, own, nil},
 	})
 }
 

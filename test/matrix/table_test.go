@@ -12,6 +12,8 @@ import (
 const (
 	works = "✓"
 	fails = "✗"
+	// notRun is a row that needs a session which all replicas share.
+	notRun = "–"
 )
 
 // file is the parsed expected.md.

@@ -37,7 +37,10 @@ type Gateway struct {
 func StartGateway(t testing.TB, config Config) *Gateway {
 	t.Helper()
 	if *replicas > 1 {
-		return startAsReplicas(t, config)
+		if b := Balance(*balance); b != Requests && b != Connections {
+			t.Fatalf("-balance %s: it is http or tcp", b)
+		}
+		return startBalanced(t, *replicas, *withStore, config, Balance(*balance))
 	}
 	listen, given := config["listen"].(string)
 	if !given {

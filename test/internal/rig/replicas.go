@@ -17,7 +17,11 @@ import (
 var (
 	replicas  = flag.Int("replicas", 1, "run each gateway as so many replicas behind a balancer without affinity")
 	withStore = flag.Bool("store", true, "with -replicas: the replicas share a store")
+	balance   = flag.String("balance", "http", "with -replicas: the balancer sends each request (http) or each connection (tcp) to the next replica")
 )
+
+// Replicated reports whether StartGateway runs several gateways.
+func Replicated() bool { return *replicas > 1 }
 
 // Replicas are several gateways with one configuration behind a balancer without affinity.
 type Replicas struct {
@@ -54,17 +58,33 @@ func (r *Replicas) StartAgain(t testing.TB, i int) {
 // hostOf returns the address in the URL of an endpoint.
 func hostOf(url string) string { return strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp") }
 
-// startAsReplicas is StartGateway with the flag -replicas. The admin address is that of the first replica.
-func startAsReplicas(t testing.TB, config Config) *Gateway {
+// Balance is what the balancer sends to the next replica.
+type Balance string
+
+const (
+	Requests    Balance = "http" // each request
+	Connections Balance = "tcp"  // each connection
+)
+
+// StartBalanced is StartGateway with three replicas that share a store. The admin address is that of the first replica.
+func StartBalanced(t testing.TB, config Config, balance Balance) *Gateway {
+	t.Helper()
+	return startBalanced(t, 3, true, config, balance)
+}
+
+func startBalanced(t testing.TB, n int, withStore bool, config Config, balance Balance) *Gateway {
 	t.Helper()
 	shared := maps.Clone(config)
-	if *withStore {
+	if withStore {
 		addr, _ := StartRedis(t)
 		shared["store"] = Config{"kind": "redis", "url": "redis://" + addr}
 	}
-	r := StartReplicas(t, *replicas, shared)
-	first := r.Gateways[0]
-	return &Gateway{URL: r.URL, SSE: first.SSE, Admin: first.Admin, Process: first.Process}
+	r := StartReplicas(t, n, shared)
+	first, url := r.Gateways[0], r.URL
+	if balance == Connections {
+		url = r.TCP
+	}
+	return &Gateway{URL: url, SSE: first.SSE, Admin: first.Admin, Process: first.Process}
 }
 
 // sealed returns the key bridge of a configuration with the keys of a test, or its own.
