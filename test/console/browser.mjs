@@ -1,18 +1,8 @@
 // Looks at the console with Chromium. Arguments: the admin URL and the MCP URL of a gateway without a token, the admin URL of one with a
 // token, the token, and a folder for screenshots. Prints what is wrong, and then exits with status 1.
-import http from 'node:http';
-import fs from 'node:fs';
-import { createRequire } from 'node:module';
-import { chromium } from 'playwright-core';
+import { check, elsewhere, examine, fail, failures, launch, looks, watch } from './checks.mjs';
 
 const [admin, mcp, locked, token, folder] = process.argv.slice(2);
-const axe = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-let failures = 0;
-const fail = (what, ...why) => {
-  failures++;
-  console.log(what + ':', ...why);
-};
-const check = (ok, what, ...why) => ok || fail(what, ...why);
 
 const pages = [
   '/ui',
@@ -26,12 +16,6 @@ const pages = [
   '/ui/configuration?all=1',
   '/ui/nothing',
 ];
-const looks = {
-  light: { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
-  dark: { colorScheme: 'dark', viewport: { width: 1280, height: 800 } },
-  phone: { colorScheme: 'light', viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true },
-};
-
 // post sends a message to the MCP endpoint.
 async function post(message, session) {
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
@@ -90,25 +74,8 @@ async function sessions(browser) {
   await page.close();
 }
 
-// watched opens a page whose errors are failures.
-async function watched(browser, look) {
-  const page = await browser.newPage(look);
-  page.on('console', (m) => m.type() === 'error' && !m.text().includes('404') && fail(page.url(), m.text()));
-  page.on('pageerror', (e) => fail(page.url(), e.message));
-  page.on('dialog', (d) => fail(page.url(), 'a dialog', d.message()));
-  page.on('request', (r) => check(r.url().startsWith(admin) || r.url().startsWith(locked), page.url(), 'a request to', r.url()));
-  return page;
-}
-
-async function inspect(page, name) {
-  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  check(overflow <= 0, name, 'is', overflow, 'pixels too wide');
-  await page.evaluate(axe);
-  const found = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
-  for (const v of found.violations) fail(name, v.id, v.help, JSON.stringify(v.nodes.slice(0, 3).map((n) => [n.html.slice(0, 160), n.failureSummary])));
-  check(!(await page.title()).includes('owned'), name, 'a script of a server ran');
-  await page.screenshot({ path: `${folder}/${name.replace(/[^a-z0-9]+/gi, '_')}.png`, fullPage: true });
-}
+const watched = (browser, look) => watch(browser, look, admin, locked);
+const inspect = (page, name) => examine(page, name, folder);
 
 async function looksRight(browser) {
   for (const [look, options] of Object.entries(looks)) {
@@ -201,50 +168,7 @@ async function login(browser) {
   await context.close();
 }
 
-// elsewhere is a page of another origin that tries to reach the console of a person who is logged in.
-async function elsewhere(context, target) {
-  const server = http.createServer((_, w) => w.setHeader('content-type', 'text/html').end('<!DOCTYPE html><title>evil</title>'));
-  await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  const page = await context.newPage();
-  await page.goto(`http://127.0.0.1:${server.address().port}/`);
-  const got = await page.evaluate(async (target) => {
-    const read = (init) => fetch(target + '/ui', init).then((r) => r.text().then((text) => (r.type === 'opaque' ? '' : text)), () => '');
-    const events = new Promise((done) => {
-      const source = new EventSource(target + '/ui/events?page=/ui', { withCredentials: true });
-      source.onerror = () => done('');
-      source.addEventListener('region', (e) => done(e.data));
-    }).then((data) => data);
-    const frame = document.createElement('iframe');
-    const framed = new Promise((done) => frame.addEventListener('load', done));
-    frame.src = target + '/ui';
-    document.body.append(frame);
-    await framed;
-    let inside = '';
-    try {
-      inside = frame.contentDocument?.body?.textContent ?? '';
-    } catch {}
-    return { plain: await read({}), withCookies: await read({ credentials: 'include' }), opaque: await read({ mode: 'no-cors', credentials: 'include' }), events: await events, inside };
-  }, target);
-  for (const [way, text] of Object.entries(got)) check(text === '', 'another origin', way, 'read', text.slice(0, 100));
-  for (const f of page.frames().slice(1)) {
-    const text = await f.evaluate(() => document.body?.textContent ?? '').catch(() => '');
-    check(!text.includes('Overview'), 'another origin', 'a frame shows the console');
-  }
-  const [answer] = await Promise.all([
-    page.waitForResponse(/\/ui\/theme/),
-    page.evaluate((target) => {
-      const form = Object.assign(document.createElement('form'), { method: 'post', action: target + '/ui/theme' });
-      form.append(Object.assign(document.createElement('input'), { name: 'theme', value: 'dark' }));
-      document.body.append(form);
-      form.submit();
-    }, target),
-  ]);
-  check(answer.status() === 403, 'another origin', 'a form is answered with', answer.status());
-  await page.close();
-  await new Promise((done) => server.close(done));
-}
-
-const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+const browser = await launch();
 try {
   const call = await connect();
   await call('hostile__plain', { path: 'x' });
@@ -259,4 +183,4 @@ try {
 } finally {
   await browser.close();
 }
-process.exit(failures ? 1 : 0);
+process.exit(failures() ? 1 : 0);

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpgateway/internal/auth"
 	"mcpgateway/test/internal/netns"
 	"mcpgateway/test/internal/process"
 	"mcpgateway/test/internal/rig"
@@ -19,13 +20,31 @@ var screenshots = flag.String("screenshots", "", "absolute path of the folder fo
 
 const token = "token-of-the-console-test"
 
+// startOn starts a gateway whose configuration has a key admin.
+func startOn(t *testing.T, listen string, config rig.Config) *rig.Gateway {
+	t.Helper()
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return rig.StartGatewayOn(t, listen, netns.Addr(), file)
+}
+
+func screenshotFolder(t *testing.T) string {
+	if *screenshots != "" {
+		return *screenshots
+	}
+	return t.TempDir()
+}
+
 // A browser sees every page without an error, an overflow or a barrier, nothing of a hostile server happens in it, and other origins
 // read nothing.
 func TestConsoleInBrowser(t *testing.T) {
-	folder := *screenshots
-	if folder == "" {
-		folder = t.TempDir()
-	}
+	folder := screenshotFolder(t)
 	config := func(more rig.Config) rig.Config {
 		c := rig.Config{
 			"policy": rig.Config{"default": "allow", "rules": []rig.Config{{"name": "no-fails", "effect": "deny", "what": rig.Config{"tools": []string{"*__nothing"}}}}},
@@ -39,19 +58,40 @@ func TestConsoleInBrowser(t *testing.T) {
 		return c
 	}
 	open := rig.StartGateway(t, config(nil))
-	text, err := json.Marshal(config(rig.Config{"admin": rig.Config{"token": token}, "state_dir": t.TempDir()}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "gateway.yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	closed := rig.StartGatewayOn(t, netns.Addr(), netns.Addr(), file)
+	closed := startOn(t, netns.Addr(), config(rig.Config{"admin": rig.Config{"token": token}, "state_dir": t.TempDir()}))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	out, errs, err := process.Run(ctx, t, "", process.Options{
 		Args: rig.Node(t, "console/browser.mjs", open.Admin, open.URL, closed.Admin, token, folder),
+	})
+	if err != nil {
+		t.Errorf("%v\n%s%s", err, out, errs)
+	}
+}
+
+// At the main address operators see the console, and all others only what is theirs.
+func TestPublicConsoleInBrowser(t *testing.T) {
+	operator, digestOfOperator := auth.NewKey()
+	other, digestOfOther := auth.NewKey()
+	listen := netns.Addr()
+	startOn(t, listen, rig.Config{
+		"state_dir": t.TempDir(), "admin": rig.Config{"ui": "public"},
+		"auth": rig.Config{"mode": "api-key", "api_keys": []rig.Config{
+			{"id": "operator", "sha256": digestOfOperator, "groups": []string{"ops"}}, {"id": "somebody", "sha256": digestOfOther, "groups": []string{"readers"}},
+		}},
+		"policy": rig.Config{"rules": []rig.Config{
+			{"name": "operators", "effect": "allow", "who": rig.Config{"groups": []string{"ops"}}, "what": rig.Config{"admin": true}},
+			{"name": "everybody", "effect": "allow", "limit": rig.Config{"rate": "5/m"}},
+		}},
+		"upstreams": rig.Upstreams{
+			"hostile": {"command": rig.Node(t, "servers/hostile.mjs")[0], "args": rig.Node(t, "servers/hostile.mjs")[1:]},
+			"tickets": {"url": "http://127.0.0.1:9/mcp", "auth": rig.Config{"kind": "user"}},
+		},
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	out, errs, err := process.Run(ctx, t, "", process.Options{
+		Args: rig.Node(t, "console/public.mjs", "http://"+listen, operator, other, screenshotFolder(t)),
 	})
 	if err != nil {
 		t.Errorf("%v\n%s%s", err, out, errs)
