@@ -66,24 +66,38 @@ func (g *Gateway) notifyListChanges(shared profileDiffs, principals principalDif
 	if len(shared) == 0 && len(principals) == 0 {
 		return false
 	}
-	g.front.ListChangedFor(func(p *call.Principal, client *call.Client) (tools, prompts, resources bool) {
+	changed := func(p *call.Principal, client *call.Client) (c catalog.Changes) {
 		diff := shared[p.Profile]
 		if len(principals) > 0 {
 			if d, ok := principals[p.Key()]; ok {
 				if d == nil {
-					return false, false, false
+					return c
 				}
 				diff = d()
 			}
 		}
 		if diff == nil {
-			return false, false, false
+			return c
 		}
-		c := diff.For(g.latest.Latest(p), client)
+		return diff.For(g.latest.Latest(p), client)
+	}
+	g.listChangedFor(func(p *call.Principal, client *call.Client) catalog.Changes {
+		c := changed(p, client)
 		notified = notified || c.Any()
+		return c
+	})
+	if len(shared) > 0 || principals.any() {
+		g.relist(changed)
+	}
+	return notified
+}
+
+// listChangedFor notifies clients of their changed lists.
+func (g *Gateway) listChangedFor(changed listsChanged) {
+	g.front.ListChangedFor(func(p *call.Principal, client *call.Client) (tools, prompts, resources bool) {
+		c := changed(p, client)
 		return c.Tools, c.Prompts, c.Resources
 	})
-	return notified
 }
 
 // notifyEarlyClients notifies the clients that were shown lists while upstreams were

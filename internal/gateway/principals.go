@@ -80,6 +80,16 @@ type gathering struct {
 // key. An entry is nil if nothing has changed.
 type principalDiffs map[string]func() *catalog.Diff
 
+// any reports whether there may be a change.
+func (d principalDiffs) any() bool {
+	for _, diff := range d {
+		if diff != nil {
+			return true
+		}
+	}
+	return false
+}
+
 func newPrincipals() *principals {
 	return &principals{byKey: make(map[string]*principalState), requests: make(refreshRequests)}
 }

@@ -45,6 +45,7 @@ type sharing struct {
 	results *sharedresults.Store
 
 	held     *heldSubscriptions
+	relist   *relister
 	elicited *rate.Limiter // of the notes about elicitations
 }
 
@@ -61,6 +62,7 @@ func (g *Gateway) share(s store.Store) {
 		limits:   sharedLimits{sharedlimits.New(s), replicas.Others},
 		store:    s,
 		held:     newHeldSubscriptions(),
+		relist:   &relister{notify: g.listChangedFor},
 		elicited: newElicitedLimit(),
 		open:     opensessions.New(s, g.replica),
 		leases:   lease.New(s, "upstream-session", g.replica, g.leaseLost),
@@ -84,6 +86,7 @@ func (s *sharing) serve(front *frontend.Server, elicited, grantChanged func(note
 		grantChanged(note)
 		return nil, nil
 	})
+	s.replicas.OnNote(kindListsChanged, func(string, []byte) { s.relist.heard() })
 	s.replicas.OnNote(kindElicited, func(_ string, note []byte) { elicited(note) })
 	for kind, heard := range front.Notes() {
 		s.replicas.OnNote(kind, func(_ string, note []byte) { heard(note) })
@@ -103,6 +106,7 @@ func (s *sharing) run(ctx context.Context, group *errgroup.Group) {
 	})
 	group.Go(func() error {
 		s.held.run(ctx)
+		s.relist.stop()
 		return nil
 	})
 	group.Go(func() error {

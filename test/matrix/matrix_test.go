@@ -221,7 +221,7 @@ func TestReplicas(t *testing.T) {
 		balance rig.Balance
 		server  server
 	}{
-		{rig.Requests, sessionLegacy}, {rig.Connections, sessionEverything},
+		{rig.Requests, sessionLegacy}, {rig.Connections, sessionEverything}, {rig.Connections, modernTS},
 	} {
 		t.Run(string(test.balance)+" "+test.server.name, func(t *testing.T) {
 			t.Parallel()
