@@ -34,6 +34,9 @@ func (g *Gateway) newPublicUI(o webui.Options) *webui.Console {
 		},
 		Me: webui.Me{Grants: g.grantsOf, Revoke: g.revokeGrant, GrantURL: g.grantURL},
 	}
+	if g.sharing != nil {
+		o.Public.Shared = g.sharing.store
+	}
 	return webui.New(o)
 }
 

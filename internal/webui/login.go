@@ -54,14 +54,22 @@ func (c *Console) serveLogin(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		c.attempts.giveBack(r.RemoteAddr)
-		c.sessions.close(c.sessionID(r)) // a session of somebody else must not become this one
-		c.setCookie(w, r, c.cookieName(r), c.sessions.open(now, with), sessionLife)
+		_ = c.endLogin(r.Context(), c.sessionID(r)) // a session of somebody else, which the new cookie replaces
+		id, err := c.openLogin(r.Context(), with, now)
+		if err != nil {
+			c.renderLogin(w, r, http.StatusServiceUnavailable, loginForm{Next: next, Wrong: "The gateway cannot keep a login now. Try again."})
+			return
+		}
+		c.setCookie(w, r, c.cookieName(r), id, sessionLife)
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
 func (c *Console) serveLogout(w http.ResponseWriter, r *http.Request) {
-	c.sessions.close(c.sessionID(r))
+	if c.endLogin(r.Context(), c.sessionID(r)) != nil {
+		c.fail(w, r, http.StatusServiceUnavailable, "The gateway cannot end the login now. Try again.")
+		return
+	}
 	c.setCookie(w, r, c.cookieName(r), "", 0)
 	http.Redirect(w, r, c.base+"/login", http.StatusSeeOther)
 }

@@ -65,11 +65,13 @@ func (s *sessions) open(now time.Time, with session) (id string) {
 	case len(s.all) >= maxSessions:
 		delete(s.all, oldest)
 	}
-	id = rand.Text()
+	id = newSessionID()
 	with.until = now.Add(sessionLife)
 	s.all[sha256.Sum256([]byte(id))] = with
 	return id
 }
+
+func newSessionID() string { return rand.Text() }
 
 // get returns an open session.
 func (s *sessions) get(id string, now time.Time) (session, bool) {
@@ -94,8 +96,12 @@ func (s *sessions) close(id string) {
 // formToken returns what a form of a session has to carry. Without sessions the id is "": then the
 // token only proves that the sender can read pages of this gateway.
 func (s *sessions) formToken(id string) string {
-	mac := hmac.New(sha256.New, s.key)
-	mac.Write([]byte(id))
+	return formTokenOf(s.key, id)
+}
+
+func formTokenOf(key []byte, text string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 

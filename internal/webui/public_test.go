@@ -14,6 +14,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/store"
 )
 
 // clients are the principals of a test, by their API key.
@@ -353,3 +354,42 @@ type deadlines struct{ *httptest.ResponseRecorder }
 
 func (*deadlines) SetReadDeadline(time.Time) error  { return nil }
 func (*deadlines) SetWriteDeadline(time.Time) error { return nil }
+
+// With a store a login is that of all replicas, and so is its end.
+func TestSharedLogins(t *testing.T) {
+	here, _ := newPublicConsole(t, true)
+	there, _ := newPublicConsole(t, true)
+	kept := &store.Memory{}
+	here.Public.Shared, there.Public.Shared = kept, kept
+	ann := logsIn(t, here, "key-of-ann")
+	page := request{path: "/ui", cookies: ann}.to(here)
+	form := url.Values{"csrf": {tokenOn(t, page)}, "kind": {"console"}}
+	if w := (request{method: "POST", path: "/ui/policy", cookies: ann, form: form}).to(there); page.Code != http.StatusOK || w.Code != http.StatusOK {
+		t.Errorf("at the other replica: %d %d", page.Code, w.Code)
+	}
+	if w := (request{method: "POST", path: "/me/logout", cookies: ann, form: form}).to(there); w.Code != http.StatusSeeOther {
+		t.Fatalf("logout: %d", w.Code)
+	}
+	if w := (request{path: "/ui", cookies: ann}).to(here); w.Code != http.StatusSeeOther {
+		t.Errorf("after the logout at the other replica: %d", w.Code)
+	}
+	here.Public.Shared = awayStore{}
+	w := request{method: "POST", path: "/me/login", form: url.Values{"token": {"key-of-ann"}}}.to(here)
+	if w.Code != http.StatusServiceUnavailable || len(w.Result().Cookies()) != 0 {
+		t.Errorf("a login while the store is away: %d %v", w.Code, w.Result().Cookies())
+	}
+	if w := (request{path: "/ui", cookies: ann}).to(here); w.Code != http.StatusSeeOther {
+		t.Errorf("a page while the store is away: %d", w.Code)
+	}
+}
+
+// awayStore is a store that does not answer.
+type awayStore struct{ store.Values }
+
+func (awayStore) Get(context.Context, ...store.Key) ([][]byte, error) {
+	return nil, store.ErrUnavailable
+}
+func (awayStore) Put(context.Context, store.Key, []byte, time.Duration) error {
+	return store.ErrUnavailable
+}
+func (awayStore) Delete(context.Context, ...store.Key) error { return store.ErrUnavailable }

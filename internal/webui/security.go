@@ -182,8 +182,10 @@ func (c *Console) isToken(token string) bool {
 // formToken returns the token for the forms on a page.
 func (c *Console) formToken(r *http.Request) string {
 	switch v := visitorOf(r); {
+	case v != nil && v.session != "":
+		return formTokenOf([]byte(v.session), v.Identity()) // the same at all replicas
 	case v != nil:
-		return c.sessions.formToken(v.session + "\x00" + v.Identity())
+		return c.sessions.formToken("\x00" + v.Identity())
 	case c.Token == "":
 		return c.sessions.formToken("")
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/store"
 )
 
 // MePrefix is the path of the pages at the address of MCP on which people see what is theirs.
@@ -27,6 +28,8 @@ type Public struct {
 	// LoggedIn is told of each login.
 	LoggedIn func(*call.Principal)
 	Me       Me
+	// Shared is the store in which replicas share logins, nil to keep them in memory. It must seal its values.
+	Shared store.Values
 }
 
 // Refused says why credentials are refused.
@@ -69,7 +72,7 @@ func (c *Console) visit(r *http.Request) (*Visitor, error) {
 		return v, err
 	}
 	id := c.sessionID(r)
-	login, ok := c.sessions.get(id, time.Now())
+	login, ok := c.findLogin(r.Context(), id, time.Now())
 	if !ok {
 		return nil, ErrNoCredentials
 	}
