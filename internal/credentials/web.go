@@ -253,7 +253,7 @@ func (w *Web) serveDocument(rw http.ResponseWriter) {
 // start begins the login of the user who opened a link, or the authorization request.
 func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("id")
-	l, ok, err := w.links.get(r.Context(), id)
+	l, ok, err := findPending(r, w.links, id)
 	switch {
 	case err != nil:
 		notGranted(rw, err)
@@ -344,7 +344,7 @@ func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 		answer = nil
 	}
 	state := answer.Get("state")
-	t, ok, err := w.authRequests.get(r.Context(), state)
+	t, ok, err := findPending(r, w.authRequests, state)
 	if err != nil {
 		notGranted(rw, err)
 		return
@@ -384,6 +384,17 @@ func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 	w.o.Granted(t.Link.Upstream, t.Link.principal(), t.ID)
 	page(rw, http.StatusOK, fmt.Sprintf("Access to %s is granted. You can close this page and go back to your application.", t.Link.Upstream))
 }
+
+// findPending returns the entry that a browser asks for. What cannot be an id is not looked up.
+func findPending[T any](r *http.Request, p *pending[T], id string) (what T, ok bool, err error) {
+	if len(id) != idSize {
+		return what, false, nil
+	}
+	return p.get(r.Context(), id)
+}
+
+// idSize is the length of ids and states, which rand.Text makes.
+const idSize = 26
 
 // finishLogin handles the authorization response of a login. The user must be the principal of the link.
 func (w *Web) finishLogin(ctx context.Context, t authRequest, answer url.Values) error {

@@ -20,6 +20,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gatewaytest"
+	"mcpgateway/internal/store"
 )
 
 // credentialsTest is a gateway whose principals have tokens of an issuer.
@@ -36,6 +37,12 @@ type credentialsTest struct {
 // stands for the issuer.
 func startCredentials(t *testing.T, idp *gatewaytest.AuthServer, upstreams string, before func(cfg *config.Config)) *credentialsTest {
 	t.Helper()
+	return startSharing(t, idp, upstreams, nil, before)
+}
+
+// startSharing starts a gateway that shares a store with others, or none if it is nil.
+func startSharing(t *testing.T, idp *gatewaytest.AuthServer, upstreams string, shared store.Store, before func(cfg *config.Config)) *credentialsTest {
+	t.Helper()
 	text := strings.ReplaceAll(`
 auth: {mode: jwt, jwt: [{issuer: "IDP", audience: gw, login: {client_id: gw, client_secret: pass}}]}
 policy: {default: allow}
@@ -51,7 +58,7 @@ upstreams:
 	}
 	core, logs := observer.New(zap.InfoLevel)
 	also := zap.WrapCore(func(c zapcore.Core) zapcore.Core { return zapcore.NewTee(c, core) })
-	g, err := New(Options{Config: cfg, Version: "test", Logger: zaptest.NewLogger(t, zaptest.WrapOptions(also))})
+	g, err := New(Options{Config: cfg, Version: "test", Store: shared, Logger: zaptest.NewLogger(t, zaptest.WrapOptions(also))})
 	if err != nil {
 		t.Fatal(err)
 	}
