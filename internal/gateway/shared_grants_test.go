@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gatewaytest"
 	"mcpgateway/internal/store"
@@ -48,6 +49,10 @@ func TestGrantsOfReplicas(t *testing.T) {
 	wantText(t, browse(t, link), "Access to up is granted")
 	both("up__write")
 
+	who := &call.Principal{Subject: "ann", Issuer: idp.URL, AuthMethod: "jwt"}
+	if _, err := b.g.credentialsOf("up").Headers(t.Context(), who); err != nil { // and keeps the token
+		t.Fatal(err)
+	}
 	all, err := a.g.grants.Grants(t.Context())
 	if err != nil || len(all) != 2 {
 		t.Fatalf("got %v, %v", all, err)
@@ -61,6 +66,9 @@ func TestGrantsOfReplicas(t *testing.T) {
 		}
 	}
 	for _, c := range []*credentialsTest{a, b} {
+		if !c.g.credentialsOf("up").NeedsGrant(who) { // one of the replicas passes its calls to the other
+			t.Error("a replica uses a grant that was removed at the other")
+		}
 		urlAsked(t, c.modern(ann, "up__who", opensURLs, ""))
 	}
 }
