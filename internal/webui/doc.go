@@ -5,6 +5,9 @@
 // To add a page, write NAME.go with a variable of type *page, templates/NAME.html with a template
 // "content" and one "live-REGION" for each part that changes, and put the variable into pages.
 //
+// At the address of MCP people are principals, as clients are: visitor.go says who sent a request, and
+// me.go has the page on which they see what is theirs.
+//
 // All text that servers and clients choose is hostile. Templates escape it, and the renderer makes
 // control and invisible characters visible in everything that it sends.
 //
