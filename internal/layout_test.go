@@ -60,6 +60,7 @@ var mayImport = map[string]struct {
 	"sessionstore":          {[]string{"wire", "store", "fairshare", "frontend/session", "frontend/stream"}, "what replicas share of sessions is kept without regard to how messages travel"},
 	"replica":               {[]string{"store", "ratelog"}, "replicas exchange bytes without regard to their meaning"},
 	"replica/sharedlimits":  {[]string{"store"}, "calls are counted without regard to what they are about"},
+	"replica/sharedtasks":   {[]string{"store", "call"}, "tasks are shared by their public ids, without regard to what they are"},
 	"replica/sharedresults": {[]string{"store", "results", "wire"}, "results are shared without regard to who asks: the router and metatool know calls"},
 	"replica/lease":         {[]string{"store"}, "a lease is held without regard to what it is for"},
 	"replica/opensessions":  {[]string{"store"}, "sessions are noted without regard to what they are for"},

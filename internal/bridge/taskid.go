@@ -30,6 +30,7 @@ type TaskRef struct {
 	Form     wire.Era
 	Tool     string // the native name of the tool that made the task
 	Public   string // and its public name
+	Replica  string // the replica where the task began, "" without others
 }
 
 // taskBinding is the binding of a task id: to a principal, and to no request.
@@ -50,6 +51,9 @@ func (s *Sealer) SealTask(t TaskRef, who *call.Principal) string {
 	} {
 		body = wire.SetMember(body, m.name, wire.String(m.value))
 	}
+	if t.Replica != "" {
+		body = wire.SetMember(body, "replica", wire.String(t.Replica))
+	}
 	return s.Seal(State{Kind: sealedTask, Recipient: t.Upstream, Text: string(body), Expires: never}, taskBinding(who))
 }
 
@@ -64,7 +68,8 @@ func (s *Sealer) OpenTask(id string, who *call.Principal) (TaskRef, error) {
 		return TaskRef{}, ErrTask
 	}
 	body := wire.ValueOf(wire.Raw(st.Text))
-	t := TaskRef{Upstream: st.Recipient, Session: body.Get("session").Str(), Native: body.Get("id").Str(), Tool: body.Get("tool").Str(), Public: body.Get("public").Str()}
+	t := TaskRef{Upstream: st.Recipient, Session: body.Get("session").Str(), Native: body.Get("id").Str(), Tool: body.Get("tool").Str(), Public: body.Get("public").Str(),
+		Replica: body.Get("replica").Str()}
 	for _, era := range []wire.Era{wire.EraLegacy, wire.EraModern} {
 		if body.Get("form").IsString(era.String()) {
 			t.Form = era

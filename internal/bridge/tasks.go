@@ -34,6 +34,19 @@ func (t *Task) Ended() bool {
 	return t.Status == taskCompleted || t.Status == taskFailed || t.Status == taskCancelled
 }
 
+// TTL returns how long the upstream keeps the task, 0 if it does not say.
+func (t *Task) TTL() time.Duration {
+	name := "ttlMs"
+	if t.Form == wire.EraLegacy {
+		name = "ttl"
+	}
+	ms, _ := t.Body.Get(name).Int()
+	return time.Duration(min(max(ms, 0), maxTTL.Milliseconds())) * time.Millisecond
+}
+
+// maxTTL bounds what TTL returns.
+const maxTTL = 365 * 24 * time.Hour
+
 // CreatedTask returns the task that a result announces, and whether it announces one. asked says
 // that the request asked for a task in the form of 2025-11-25; otherwise a member "task" of a
 // legacy result has another meaning.

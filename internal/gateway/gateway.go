@@ -297,6 +297,7 @@ func (g *Gateway) assemble() error {
 	if g.sharing != nil {
 		o.Tokens = g.sharing.tokens
 		o.SharedLimits = g.sharing.limits
+		o.TaskBook = g.sharing.tasks
 	}
 	g.router = router.New(o, g.buildRoutes(first, snapshotsOf(g.control.inUse), time.Now()))
 	routes := *g.router.Routes()

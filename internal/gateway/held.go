@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -17,6 +18,9 @@ import (
 
 // kindUpstream is the kind of calls that need a session with an upstream that another replica holds.
 const kindUpstream = "upstream"
+
+// kindTask is the kind of requests about tasks that began at another replica.
+const kindTask = "task"
 
 // heldAttempts bounds how often the holder of a session is looked for in one call.
 const heldAttempts = 4
@@ -120,6 +124,60 @@ func (u *heldUpstream) Do(ctx context.Context, c *call.Call) (call.Result, error
 	return call.Result{}, u.sessions.Failure("the session moves from replica to replica", true)
 }
 
+// DoTask implements [router.TaskHolder]. A task of a session that this replica has too may live in that of
+// another one: in its process, or in its session of a legacy server. The other replica is asked while it
+// lives; afterwards the server is asked here, in case it knows the tasks of all its sessions.
+func (u *heldUpstream) DoTask(ctx context.Context, holder string, c *call.Call) (call.Result, error) {
+	switch {
+	case u.sessions.Stateless(c):
+		return u.Upstream.Do(ctx, c)
+	case upstream.IsHeld(c.Session):
+		return u.Do(ctx, c)
+	case holder == u.g.replica:
+		return u.Upstream.Do(ctx, c)
+	}
+	res, err := remote.Do(ctx, u.g.sharing.replicas, holder, kindTask, u.name, c)
+	switch {
+	case err == nil, errors.As(err, new(*wire.Error)):
+		return res, err
+	case ctx.Err() != nil:
+		return call.Result{}, ctx.Err()
+	case errors.Is(err, replica.ErrGone), errors.Is(err, remote.ErrNotHeld):
+		return u.Upstream.Do(ctx, c)
+	case errors.Is(err, replica.ErrRefused), errors.Is(err, replica.ErrTooLong):
+		return call.Result{}, u.sessions.Failure("the replica that holds the task has refused the request", true)
+	case remote.Begun(err) && wire.MethodOf(c.Method).Shape != wire.ShapeToolResult && c.Method != wire.MethodTasksGet:
+		return call.Result{}, u.sessions.Failure("the replica that holds the task has ended or cannot be reached; the server may have got the request", false)
+	}
+	res, err = u.Upstream.Do(ctx, c)
+	if !router.IsUnknownTask(err) || !slices.Contains(u.g.sharing.replicas.Others(), holder) {
+		return res, err
+	}
+	return call.Result{}, u.sessions.Failure("the replica that holds the task cannot be reached", true)
+}
+
+// doTask makes a request about a task that began at this replica.
+func (g *Gateway) doTask(ctx context.Context, name string, c *call.Call) (call.Result, error) {
+	e := g.epochs.enter()
+	defer e.leave()
+	u := g.heldByName(name)
+	if u == nil {
+		return call.Result{}, remote.ErrNotHeld
+	}
+	return u.Upstream.Do(ctx, c)
+}
+
+// heldByName returns the upstream with this name as it is among several replicas, nil for none.
+func (g *Gateway) heldByName(name string) *heldUpstream {
+	switch u := g.router.Routes().Upstreams[name].(type) {
+	case *heldUpstream:
+		return u
+	case heldGranter:
+		return u.heldUpstream
+	}
+	return nil
+}
+
 // takeOver makes a replica the holder of a session whose holder has ended.
 func (u *heldUpstream) takeOver(ctx context.Context, c *call.Call, dead string) (string, error) {
 	holder, err := u.g.sharing.leases.TakeOver(ctx, u.lease(c.Session), dead, u.isOpen(c.Session))
@@ -134,13 +192,7 @@ func (u *heldUpstream) takeOver(ctx context.Context, c *call.Call, dead string) 
 func (g *Gateway) doHeld(ctx context.Context, name string, c *call.Call) (call.Result, error) {
 	e := g.epochs.enter()
 	defer e.leave()
-	var u *heldUpstream
-	switch now := g.router.Routes().Upstreams[name].(type) {
-	case *heldUpstream:
-		u = now
-	case heldGranter:
-		u = now.heldUpstream
-	}
+	u := g.heldByName(name)
 	if u == nil || !g.sharing.leases.Holds(u.lease(c.Session)) {
 		return call.Result{}, remote.ErrNotHeld
 	}

@@ -23,6 +23,7 @@ func (g *Gateway) handlePassed() {
 	})
 	remote.Handle(g.sharing.replicas, kindUpstream, g.doHeld)
 	remote.Handle(g.sharing.replicas, kindSubscription, g.watchHeld)
+	remote.Handle(g.sharing.replicas, kindTask, g.doTask)
 }
 
 // drainPassed waits until calls that other replicas have passed to this one have ended, or ctx has.

@@ -15,6 +15,7 @@ import (
 	"mcpgateway/internal/replica/opensessions"
 	"mcpgateway/internal/replica/sharedlimits"
 	"mcpgateway/internal/replica/sharedresults"
+	"mcpgateway/internal/replica/sharedtasks"
 	"mcpgateway/internal/sessionstore"
 	"mcpgateway/internal/store"
 )
@@ -43,6 +44,7 @@ type sharing struct {
 	// open are the sessions at servers that another replica ends if this one dies.
 	open    *opensessions.Book
 	results *sharedresults.Store
+	tasks   *sharedtasks.Book
 
 	held     *heldSubscriptions
 	relist   *relister
@@ -63,6 +65,7 @@ func (g *Gateway) share(s store.Store) {
 		store:    s,
 		held:     newHeldSubscriptions(),
 		relist:   &relister{notify: g.listChangedFor},
+		tasks:    sharedtasks.New(s, g.replica),
 		elicited: newElicitedLimit(),
 		open:     opensessions.New(s, g.replica),
 		leases:   lease.New(s, "upstream-session", g.replica, g.leaseLost),
@@ -119,6 +122,7 @@ func (s *sharing) run(ctx context.Context, group *errgroup.Group) {
 	})
 	group.Go(func() error {
 		s.open.Run(ctx)
+		s.tasks.Run(ctx)
 		return nil
 	})
 	group.Go(func() error {

@@ -27,6 +27,12 @@ func startReplicas(t *testing.T, n int) (all []*Gateway, ends []func()) {
 func startReplicasOf(t *testing.T, n int, demo bool, text string) (all []*Gateway, ends []func()) {
 	t.Helper()
 	kept := store.Sealed(new(store.Memory), [][]byte{[]byte(strings.Repeat("k", 32))}, func(kind string, err error) { t.Errorf("%s: %v", kind, err) })
+	return startReplicasOn(t, n, demo, text, kept)
+}
+
+// startReplicasOn is startReplicasOf with a store.
+func startReplicasOn(t *testing.T, n int, demo bool, text string, kept store.Store) (all []*Gateway, ends []func()) {
+	t.Helper()
 	for range n {
 		cfg, err := config.Parse("gateway.yaml", []byte("bridge: {keys: [a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=]}\n"+text), os.LookupEnv, CheckConditions())
 		if err != nil {

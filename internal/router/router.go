@@ -160,6 +160,8 @@ type Options struct {
 	// SharedLimits count the calls of all replicas together. It is optional. Without it, and while it
 	// fails, the router counts its own calls.
 	SharedLimits SharedLimits
+	// TaskBook keeps the tasks of all replicas. It is optional.
+	TaskBook TaskBook
 	// OwnTools answers calls of the gateway's own items. It is required if a table has any.
 	OwnTools OwnTools
 	// Results keeps long results. It is required if Routes have rules with a maximum.
@@ -205,6 +207,7 @@ type Router struct {
 	sealer          *bridge.Sealer
 	elicitations    bridge.Elicitations
 	tasks           taskRegistry
+	book            TaskBook // nil for none
 	limits          limiter
 	sharedLimits    SharedLimits // nil for none
 	full            fullLimits
@@ -240,6 +243,8 @@ func New(o Options, first *Routes) *Router {
 		limits:          limiter{now: time.Now},
 		sharedLimits:    o.SharedLimits,
 		tokens:          o.Tokens,
+		tasks:           taskRegistry{timed: o.TaskBook != nil},
+		book:            o.TaskBook,
 		ownTools:        o.OwnTools,
 		results:         o.Results,
 		audit:           o.Audit,

@@ -17,10 +17,22 @@ type taskBackChannel struct {
 	space     *namespace.Naming
 	session   string
 	principal *call.Principal
+	task      *knownTask // that the request is about, nil for a call; it may have begun at another replica
+}
+
+// ids maps the ids of the upstream's tasks to those that the client knows.
+func (b *taskBackChannel) ids() namespace.TaskIDs {
+	others := b.router.taskIDs(b.space.Upstream(), b.session, b.principal)
+	return func(native string) string {
+		if b.task != nil && native == b.task.ref.Native && b.task.principal.Same(b.principal) {
+			return b.task.id
+		}
+		return others(native)
+	}
 }
 
 func (b *taskBackChannel) Notify(method string, params wire.Raw) {
-	ids := b.router.taskIDs(b.space.Upstream(), b.session, b.principal)
+	ids := b.ids()
 	if m := wire.MethodOf(method); m.Kind != wire.KindTaskStatus {
 		params = b.related(params)
 	} else {
@@ -53,7 +65,7 @@ func (b *taskBackChannel) related(params wire.Raw) wire.Raw {
 	if !task.Exists() {
 		return params
 	}
-	ids := b.router.taskIDs(b.space.Upstream(), b.session, b.principal)
+	ids := b.ids()
 	if ids(task.Get("taskId").Str()) == "" {
 		return bridge.WithoutRelatedTask(params)
 	}

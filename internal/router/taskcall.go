@@ -60,7 +60,7 @@ func (f *forwarding) withTask(down *call.Call) (carries bool) {
 	}
 	legacy := runsTasks(capabilities)
 	if legacy || extendsToTasks(capabilities) {
-		down.Back = &taskBackChannel{down.Back, f.router, f.space(), f.session(), f.call.Principal}
+		down.Back = &taskBackChannel{down.Back, f.router, f.space(), f.session(), f.call.Principal, nil}
 	}
 	if !legacy {
 		return carries
@@ -108,13 +108,14 @@ func (f *forwarding) waits() bool {
 func (f *forwarding) announce(res call.Result, task bridge.Task) (call.Result, error) {
 	ref := bridge.TaskRef{
 		Upstream: f.upstreamName(), Session: f.session(), Native: task.ID, Form: task.Form, Tool: f.target.Native, Public: f.target.OrdinaryName(),
+		Replica: f.router.replica(),
 	}
 	id := f.router.sealer.SealTask(ref, f.call.Principal)
 	if id == "" {
 		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream began a task whose id is empty or too long")
 	}
-	f.router.tasks.add(knownTask{ref: ref, id: id, client: f.call.Client, principal: f.call.Principal,
-		token: slices.Clone(wire.ValueOf(f.call.Params).Get("_meta", wire.MetaProgressToken).Raw())})
+	f.addTask(knownTask{ref: ref, id: id, client: f.call.Client, principal: f.call.Principal,
+		token: slices.Clone(wire.ValueOf(f.call.Params).Get("_meta", wire.MetaProgressToken).Raw())}, task.TTL())
 	res.Raw = f.space().TaskIDs(res.Raw, f.router.taskIDs(ref.Upstream, f.session(), f.call.Principal))
 	return res, nil
 }

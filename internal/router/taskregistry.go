@@ -3,6 +3,7 @@ package router
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
@@ -35,6 +36,8 @@ func keyOf(t bridge.TaskRef) taskKey { return taskKey{t.Upstream, t.Session, t.N
 // of an upstream name only its own id. The zero value is ready for use, by any number of
 // goroutines.
 type taskRegistry struct {
+	timed bool // numbers are times, so that they order the tasks of all replicas
+
 	mu         sync.Mutex
 	last       int64
 	tasks      map[taskKey]*knownTask
@@ -42,8 +45,8 @@ type taskRegistry struct {
 	byIdentity map[string][]taskKey // in all profiles of a principal, the oldest first
 }
 
-// add registers a task.
-func (b *taskRegistry) add(t knownTask) {
+// add registers a task and returns its number.
+func (b *taskRegistry) add(t knownTask) (seq int64) {
 	key, identity := keyOf(t.ref), t.principal.Identity()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,10 +61,14 @@ func (b *taskRegistry) add(t knownTask) {
 		b.remove(b.order[0])
 	}
 	b.last++
+	if b.timed {
+		b.last = max(b.last, time.Now().UnixMicro())
+	}
 	t.seq = b.last
 	b.tasks[key] = &t
 	b.order = append(b.order, key)
 	b.byIdentity[identity] = append(b.byIdentity[identity], key)
+	return t.seq
 }
 
 // remove removes a task. The caller holds mu.

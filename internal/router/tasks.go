@@ -33,7 +33,7 @@ func (r *Router) aboutTask(ctx context.Context, c *call.Call) (call.Result, logF
 	if !ok {
 		return call.Result{}, logFields{}, wire.Errorf(wire.CodeInvalidParams, "%s: params.taskId must be a string", c.Method)
 	}
-	f := r.newTaskForwarding(c, routes, knownTask{id: id})
+	f := r.newTaskForwarding(c, routes, knownTask{id: id, principal: c.Principal})
 	res, err := f.run(ctx, taskStages)
 	return res, f.log, err
 }
@@ -108,16 +108,16 @@ func (f *forwarding) rewriteTaskRequest(context.Context) (bool, error) {
 func (f *forwarding) sendTaskRequest(ctx context.Context) (bool, error) {
 	session := f.task.ref.Session
 	f.down.Session = session
-	f.down.Back = &taskBackChannel{f.openBackChannel(session), f.router, f.space(), session, f.call.Principal}
-	do := f.upstream.Do
+	f.down.Back = &taskBackChannel{f.openBackChannel(session), f.router, f.space(), session, f.call.Principal, f.task}
+	do := f.doTask()
 	if f.method.Shape == wire.ShapeToolResult {
 		do = bridge.RetryTaskResult(do)
 	}
 	f.sent = true
 	var err error
 	f.result, err = do(ctx, f.down)
-	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Raw != nil && rpc.Code == wire.CodeInvalidParams && f.method.Shape == wire.ShapeTask {
-		f.router.tasks.drop(keyOf(f.task.ref))
+	if f.method.Shape == wire.ShapeTask && IsUnknownTask(err) {
+		f.dropTask()
 	}
 	return false, err
 }
@@ -135,13 +135,16 @@ func (r *Router) taskList(ctx context.Context, c *call.Call, routes *Routes) (ca
 			return call.Result{}, wire.Errorf(wire.CodeInvalidParams, "invalid params: cursor must be the nextCursor of the page before")
 		}
 	}
-	own := r.tasks.ofPrincipal(c.Principal, after)
-	page := own[:min(taskPage, len(own))]
+	own, err := r.tasksOf(ctx, c, after)
+	if err != nil {
+		return call.Result{}, err
+	}
+	page := pageOf(own)
 	out := []byte(`{"tasks":[`)
 	first := true
 	silent := make(map[taskKey]bool) // sessions of upstreams that could not be asked: each is waited for once
 	for _, t := range page {
-		session := taskKey{t.ref.Upstream, t.ref.Session, ""}
+		session := taskKey{t.ref.Upstream, t.ref.Session, t.ref.Replica}
 		if silent[session] {
 			continue
 		}
@@ -240,7 +243,7 @@ func (r *Router) TaskCall(upstream, session, native string, outside func(*call.C
 	return &call.Call{
 		Params: tokenParams(t.token),
 		Client: t.client, Principal: t.principal, Session: session,
-		Back: &taskBackChannel{back, r, part.Naming(), session, t.principal},
+		Back: &taskBackChannel{back, r, part.Naming(), session, t.principal, nil},
 	}
 }
 

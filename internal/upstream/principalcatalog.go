@@ -112,6 +112,10 @@ func (s *Sessions) stateless(c *call.Call) bool {
 	return way == protocol.SessionNone || way == protocol.SessionDual && c.Client.Era() != wire.EraLegacy
 }
 
+// Stateless reports whether the server needs no session for a call, so that it can be sent by any of
+// several gateways.
+func (s *Sessions) Stateless(c *call.Call) bool { return s.stateless(c) }
+
 // sessionKind says what one more session with the server is, as far as that is known
 // without a connection: a lazy upstream may have none.
 func (s *Sessions) sessionKind() protocol.SessionKind {

@@ -54,6 +54,11 @@ func OpenWith(ctx context.Context, url, revision string, extra http.Header) (*Cl
 	return c, err
 }
 
+// At returns a client that goes on with the same session at another URL.
+func (c *Client) At(url string) *Client {
+	return &Client{url: url, revision: c.revision, session: c.session, extra: c.extra, http: c.http}
+}
+
 // Session returns the id of the legacy session, "" if there is none.
 func (c *Client) Session() string { return c.session }
 
