@@ -1,12 +1,15 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/store"
@@ -91,6 +94,12 @@ func TestTaskOfAnotherReplica(t *testing.T) {
 			}
 			has("while the other replica lives", "")
 			kept.dead.Store(true)
+			polltest.Until(t, "the replica notices it", func() bool {
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				defer cancel()
+				_, err := replicas[1].sharing.replicas.Call(ctx, replicas[0].replica, "none", nil, nil)
+				return errors.Is(err, store.ErrUnavailable)
+			})
 			has("while the store is away", `"retryable":true`)
 			kept.dead.Store(false)
 			ends[0]()
