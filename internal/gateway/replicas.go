@@ -122,6 +122,9 @@ func (s *sharing) run(ctx context.Context, group *errgroup.Group) {
 	})
 	group.Go(func() error {
 		s.open.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
 		s.tasks.Run(ctx)
 		return nil
 	})
