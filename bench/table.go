@@ -26,7 +26,7 @@ func workloads(scale int) []workload {
 		eraWorkload(), clientsWorkload(1), clientsWorkload(256), stdioWorkload(),
 		tlsWorkload(true), tlsWorkload(false), http2Workload(),
 		listWorkload(10_000/scale, false), listWorkload(10_000/scale, true),
-		idleWorkload(10_000/scale), updateWorkload(5000/scale), sessionWorkload(), storeWorkload(), consoleWorkload(scale), pagesWorkload(scale), startWorkload(max(2, 20/scale)),
+		idleWorkload(10_000/scale), updateWorkload(5000/scale), sessionWorkload(), storeWorkload(), consoleWorkload(scale), pagesWorkload(scale), tracesWorkload(), startWorkload(max(2, 20/scale)),
 		growthWorkload(scale), memoryWorkload(max(2, 32/scale)),
 		workload{Name: profileWorkload},
 	)
