@@ -244,6 +244,7 @@ func New(o Options) (*Gateway, error) {
 	g.grants = g.newGrants(o.Store)
 	if err := g.open(&o); err != nil {
 		g.store.close()
+		g.grants.close()
 		g.stopExporter()
 		return nil, err
 	}
