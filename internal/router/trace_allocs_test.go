@@ -29,3 +29,20 @@ func TestMeasuredCallsAllocateNoMore(t *testing.T) {
 		}
 	}
 }
+
+// While nobody looks at the calls, a call allocates as much as without a console.
+func TestCallsAtWhichNobodyLooksAllocateNoMore(t *testing.T) {
+	cost := func(w Watcher) float64 {
+		h, _ := slowRouter(t, 0, answers(`{"content":[]}`))
+		h.watcher = w
+		c := tracedCall(wire.MethodToolsCall, `{"name":"files__read"}`)
+		return testing.AllocsPerRun(200, func() {
+			if _, err := h.Handle(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if without, closed := cost(nil), cost(&watcher{}); closed > without {
+		t.Errorf("%v allocations, %v without a watcher", closed, without)
+	}
+}
