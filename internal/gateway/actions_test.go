@@ -1,0 +1,108 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/gatewaytest"
+	"mcpgateway/internal/pins"
+	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/webui"
+	"mcpgateway/internal/wire"
+)
+
+// A definition that is accepted in the console is published without waiting for anything else, and one that
+// is refused stays hidden.
+func TestDecidedDefinitions(t *testing.T) {
+	a := newScripted(t, "kept")
+	g, _ := start(t, "upstreams: {a: "+a.entry(", pin: true")+"}", false)
+	shows := func(shown bool) {
+		t.Helper()
+		polltest.Until(t, fmt.Sprintf("the tool is shown: %v", shown), func() bool { return strings.Contains(listOf(t, g), "a__kept") == shown })
+	}
+	shows(true)
+	// Another process accepts another definition, such as one of before.
+	if _, err := pinStore(t, g.cfg.StateDir).Accept("a", []wire.Raw{wire.Raw(`{"name":"kept","description":"good","inputSchema":{"type":"object"}}`)}, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	g.requestRebuild()
+	shows(false)
+	held, pinned, err := g.heldDefinitions()
+	if err != nil || !pinned || len(held) != 1 || len(held[0].Tools) != 1 || !strings.Contains(string(held[0].Tools[0].Was), "good") {
+		t.Fatalf("%+v, %v, %v", held, pinned, err)
+	}
+	digest := held[0].Tools[0].Digest
+	needsPerson := func() bool {
+		s, err := g.Status()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range g.inspector.Attention(s) {
+			if of.Kind == "held" {
+				return true
+			}
+		}
+		return false
+	}
+	if !needsPerson() {
+		t.Error("nobody is asked to look")
+	}
+	decide := func(upstream string, accept bool) error {
+		return g.decideDefinition(t.Context(), upstream, "kept", digest, accept)
+	}
+	if err := decide("b", true); !errors.Is(err, pins.ErrNotHeld) {
+		t.Errorf("for an upstream that does not exist: %v", err)
+	}
+	if err := decide("a", false); err != nil {
+		t.Fatal(err)
+	}
+	polltest.Until(t, "nobody is asked to look any more", func() bool { return !needsPerson() })
+	shows(false)
+	if err := decide("a", true); err != nil {
+		t.Fatal(err)
+	}
+	shows(true)
+	if held, _, err := g.heldDefinitions(); err != nil || len(held) != 0 {
+		t.Errorf("%+v, %v", held, err)
+	}
+}
+
+// A grant that is revoked in the console is not used by the next call. Other grants stay.
+func TestRevokedGrants(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	as := gatewaytest.NewAuthServer(t, nil)
+	v := newVault(t, as, true, "use")
+	as.SetUser("service")
+	c := startCredentials(t, idp, fmt.Sprintf("  up: {url: %q, auth: {kind: user}}\n", v.url), logIn(t, "up"))
+	ann := c.tokenOf("ann")
+	link, _, _ := urlAsked(t, c.modern(ann, "up__who", opensURLs, ""))
+	idp.SetUser("ann")
+	as.SetUser("ann at up")
+	wantText(t, browse(t, link), "Access to up is granted")
+	wantText(t, c.modern(ann, "up__who", opensURLs, ""), `"text":"ann at up as "`)
+
+	all, err := c.g.listedGrants(t.Context())
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	of := all[0]
+	if of.Local {
+		of = all[1]
+	}
+	if of.Subject != "ann" || of.Upstream != "up" || !of.Configured || of.Issuer == "" || of.Since.IsZero() || of.ID == all[0].ID && all[0].Local {
+		t.Errorf("%+v", of)
+	}
+	done, err := c.g.revokeStoredGrant(t.Context(), of.ID)
+	if err != nil || done.Upstream != "up" || !done.AtIssuer {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	urlAsked(t, c.modern(ann, "up__who", opensURLs, "")) // a new grant is asked for
+	if left, err := c.g.listedGrants(t.Context()); err != nil || len(left) != 1 || !left[0].Local {
+		t.Errorf("%+v, %v", left, err)
+	}
+	if _, err := c.g.revokeStoredGrant(t.Context(), of.ID); !errors.Is(err, webui.ErrNoGrant) {
+		t.Errorf("a second time: %v", err)
+	}
+}
