@@ -38,13 +38,19 @@ const sealingKey = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789ab
 // share a store; they share the keys that seal what clients hand back.
 func StartReplicas(t testing.TB, n int, config Config) *Replicas {
 	t.Helper()
+	r := startReplicas(t, n, config)
+	r.startBalancer(t, netns.Addr(), netns.Addr())
+	return r
+}
+
+func startReplicas(t testing.TB, n int, config Config) *Replicas {
+	t.Helper()
 	r := &Replicas{}
 	for range n {
 		listen, admin := netns.Addr(), netns.Addr()
 		file := configFile(t, config, Config{"admin": Config{"listen": admin}, "bridge": sealed(config)})
 		r.Gateways, r.files = append(r.Gateways, start(t, listen, admin, file)), append(r.files, file)
 	}
-	r.startBalancer(t)
 	return r
 }
 
@@ -79,7 +85,14 @@ func startBalanced(t testing.TB, n int, withStore bool, config Config, balance B
 		addr, _ := StartRedis(t)
 		shared["store"] = Config{"kind": "redis", "url": "redis://" + addr}
 	}
-	r := StartReplicas(t, n, shared)
+	http, tcp := netns.Addr(), netns.Addr()
+	if given, ok := config["listen"].(string); ok && balance == Requests { // clients know the address: it is that of the balancer
+		http = given
+	} else if ok {
+		tcp = given
+	}
+	r := startReplicas(t, n, shared)
+	r.startBalancer(t, http, tcp)
 	first, url := r.Gateways[0], r.URL
 	if balance == Connections {
 		url = r.TCP
@@ -120,9 +133,8 @@ defaults
   default-server check inter 200ms fall 1 rise 1
 `
 
-func (r *Replicas) startBalancer(t testing.TB) {
+func (r *Replicas) startBalancer(t testing.TB, http, tcp string) {
 	t.Helper()
-	http, tcp := netns.Addr(), netns.Addr()
 	var text strings.Builder
 	text.WriteString(balancer)
 	for _, side := range []struct{ mode, addr string }{{"http", http}, {"tcp", tcp}} {
