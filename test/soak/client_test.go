@@ -35,7 +35,7 @@ const canAnswer = `"elicitation":{"form":{}},"sampling":{}`
 
 // send posts one message and returns the response. The caller must close the body.
 func (c *client) send(ctx context.Context, method, name, body string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url(), strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

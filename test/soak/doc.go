@@ -18,5 +18,8 @@
 //   - every outage that should opens the circuit breaker; at the end all are closed;
 //   - at the end no call is parked, and the maximum number of calls can be parked; no session, stream, request or goroutine is left.
 //
+// TestSoakReplicas does the same with three gateways that share a Redis: each request goes to the next one. It has the steady upstreams over HTTP only, and no
+// restarts or outages.
+//
 // A printed seed determines the choices, but not how the goroutines interleave. -calls sets the number of calls, -seed the seed.
 package soak

@@ -32,7 +32,11 @@ func (s *soak) startGateway(t *testing.T) (end func()) {
 		t.Fatal(err)
 	}
 	var file strings.Builder
-	fmt.Fprintf(&file, "bridge: {park_ttl: %s}\nlimits: {max_message: %d}\nupstreams:\n", parkTTL, maxMessage)
+	keys := ""
+	if s.store != "" {
+		keys = `, keys: ["` + strings.Repeat("01", 32) + `"]`
+	}
+	fmt.Fprintf(&file, "%sbridge: {park_ttl: %s%s}\nlimits: {max_message: %d}\nupstreams:\n", s.store, parkTTL, keys, maxMessage)
 	for _, u := range s.all() {
 		era := map[string]string{legacy: "legacy", modern: "modern"}[u.revision]
 		fmt.Fprintf(&file, "  %s:\n    era: %s\n    max_concurrent: 256\n    max_queue: 1024\n%s", u.name, era, u.config)
@@ -56,7 +60,7 @@ func (s *soak) startGateway(t *testing.T) (end func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.url, s.metrics = "http://"+g.Addr()+"/mcp", "http://"+g.AdminAddr()+"/metrics"
+	s.urls, s.metrics = append(s.urls, "http://"+g.Addr()+"/mcp"), append(s.metrics, "http://"+g.AdminAddr()+"/metrics")
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx) }()
@@ -84,27 +88,38 @@ type writerFunc func([]byte)
 
 func (f writerFunc) Write(line []byte) (int, error) { f(line); return len(line), nil }
 
-// gauges returns the values of a metric by the rest of its name and its labels.
+// gauges returns the values of a metric by the rest of its name and its labels, the sums over all gateways.
 func (s *soak) gauges(names ...string) (map[string]float64, error) {
-	resp, err := s.http.Get(s.metrics)
+	out := make(map[string]float64)
+	for _, url := range s.metrics {
+		if err := s.addGauges(out, url, names); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (s *soak) addGauges(out map[string]float64, url string, names []string) error {
+	resp, err := s.http.Get(url)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("/metrics: %s", resp.Status)
+		return fmt.Errorf("/metrics: %s", resp.Status)
 	}
-	out := make(map[string]float64)
 	for in := bufio.NewScanner(resp.Body); in.Scan(); {
 		name, value, _ := strings.Cut(in.Text(), " ")
 		bare, _, _ := strings.Cut(name, "{")
 		if slices.Contains(names, strings.TrimPrefix(bare, "mcp_gateway_")) {
-			if out[name], err = strconv.ParseFloat(value, 64); err != nil {
-				return nil, err
+			v, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return err
 			}
+			out[name] += v
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // wantNothingLeft waits until the gateway holds no state of clients.

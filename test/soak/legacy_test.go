@@ -62,7 +62,7 @@ func (c *client) close() {
 }
 
 func (c *client) get(ctx context.Context, verb, lastEvent string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, verb, c.url, nil)
+	r, err := http.NewRequestWithContext(ctx, verb, c.url(), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -126,11 +126,11 @@ func (s *server) listen(ctx context.Context, m *message, p *toolParams, out func
 	meta := `"_meta":{"` + metaSubscription + `":` + string(m.ID) + `}`
 	out(notification("notifications/subscriptions/acknowledged", `{"notifications":{"resourceSubscriptions":`+string(list)+`},`+meta+`}`))
 	s.mu.Lock()
-	s.listens[string(m.ID)] = l
+	s.listens[l] = string(m.ID)
 	s.mu.Unlock()
 	<-ctx.Done()
 	s.mu.Lock()
-	delete(s.listens, string(m.ID))
+	delete(s.listens, l)
 	s.mu.Unlock()
 	return `{"resultType":"complete",` + meta + `}`, nil
 }
@@ -144,7 +144,7 @@ func (s *server) touch(uri string) {
 			send(notification("notifications/resources/updated", fmt.Sprintf(`{"uri":%q}`, uri)))
 		}
 	}
-	for id, l := range s.listens {
+	for l, id := range s.listens {
 		if l.uris[uri] {
 			l.out(notification("notifications/resources/updated", fmt.Sprintf(`{"uri":%q,"_meta":{%q:%s}}`, uri, metaSubscription, id)))
 		}

@@ -72,7 +72,7 @@ type server struct {
 	running   map[string]context.CancelFunc // running requests by session and id
 	tasks     map[string]task
 	wanted    map[string]map[string]bool    // resources that a legacy client subscribed to, by session
-	listens   map[string]*listen            // of modern clients, by id
+	listens   map[*listen]string            // subscriptions of modern clients, with the ids of their requests
 	aside     map[string]func(text string)  // receivers of a legacy server's messages outside of requests, by session
 	violation func(format string, a ...any) // reports a violation
 }
@@ -101,7 +101,7 @@ func (s *server) forget() {
 		cancel()
 	}
 	s.asks, s.running, s.tasks = make(map[string]chan message), make(map[string]context.CancelFunc), make(map[string]task)
-	s.wanted, s.listens, s.aside = make(map[string]map[string]bool), make(map[string]*listen), make(map[string]func(string))
+	s.wanted, s.listens, s.aside = make(map[string]map[string]bool), make(map[*listen]string), make(map[string]func(string))
 }
 
 // toolParams are the params of tools/call, and of requests about tasks and resources.

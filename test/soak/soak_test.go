@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"mcpgateway/test/internal/rig"
 )
 
 var (
@@ -31,8 +34,11 @@ const (
 // soak is one run.
 type soak struct {
 	t         *testing.T
-	url       string
-	metrics   string
+	urls      []string // of the gateways, which take turns
+	metrics   []string
+	turn      atomic.Uint64
+	calls     int64
+	store     string // the key store of the configuration: the gateways are replicas
 	http      *http.Client
 	upstreams []*upstream   // steady ones: their calls fail only if they are restarted
 	lazy      []*upstream   // start: lazy; their calls never fail
@@ -90,7 +96,7 @@ func TestSoak(t *testing.T) {
 	}
 	t.Logf("-seed %d", *seed)
 	s := &soak{
-		t: t, permits: make(chan struct{}, maxParked-24), risks: make(chan struct{}, workersEach/3),
+		t: t, calls: *calls, permits: make(chan struct{}, maxParked-24), risks: make(chan struct{}, workersEach/3),
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
 		upstreams: []*upstream{
 			{name: "legacy-http", revision: legacy}, {name: "modern-http", revision: modern},
@@ -104,6 +110,16 @@ func TestSoak(t *testing.T) {
 			{name: "failing-stdio", revision: legacy, config: failingConfig},
 		},
 	}
+	s.run(1)
+	s.wantProof(map[string]*atomic.Int64{
+		"answered": &s.answered, "asked": &s.asked, "cancelled": &s.cancelled, "left alone": &s.alone, "resumed": &s.resumed, "tasks": &s.tasked, "states refused": &s.states,
+		"failed in an outage": &s.failed, "refused at once": &s.refusedAtOnce, "sent again": &s.repeated,
+	})
+}
+
+// run makes the calls through so many gateways.
+func (s *soak) run(gateways int) {
+	t := s.t
 	for _, u := range s.all() {
 		if u.dir = t.TempDir(); strings.HasSuffix(u.name, "-http") {
 			var err error
@@ -114,8 +130,9 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	defer s.http.CloseIdleConnections()
-	end := s.startGateway(t)
-	defer end()
+	for range gateways {
+		defer s.startGateway(t)()
+	}
 
 	began := time.Now()
 	var watchers []*watcher
@@ -150,18 +167,47 @@ func TestSoak(t *testing.T) {
 		s.count.Load(), took.Round(time.Second), float64(s.count.Load())/took.Seconds(), s.answered.Load(), s.asked.Load(), s.refused.Load(),
 		s.cancelled.Load(), s.alone.Load(), s.resumed.Load(), s.tasked.Load(), s.states.Load(), s.excused.Load(),
 		s.failed.Load(), s.refusedAtOnce.Load(), s.repeated.Load())
+}
+
+// wantProof checks that enough has happened.
+func (s *soak) wantProof(happened map[string]*atomic.Int64) {
 	if many := s.count.Load() / 20; s.excused.Load() > many || s.refused.Load() > many {
-		t.Errorf("more than one call in twenty was excused (%d) or had a question refused (%d): the run proves too little", s.excused.Load(), s.refused.Load())
+		s.t.Errorf("more than one call in twenty was excused (%d) or had a question refused (%d): the run proves too little", s.excused.Load(), s.refused.Load())
 	}
-	for name, n := range map[string]*atomic.Int64{
-		"answered": &s.answered, "asked": &s.asked, "cancelled": &s.cancelled, "left alone": &s.alone, "resumed": &s.resumed, "tasks": &s.tasked, "states refused": &s.states,
-		"failed in an outage": &s.failed, "refused at once": &s.refusedAtOnce, "sent again": &s.repeated,
-	} {
+	for name, n := range happened {
 		if n.Load() == 0 {
-			t.Errorf("no call was %s", name)
+			s.t.Errorf("no call was %s", name)
 		}
 	}
 }
+
+// TestSoakReplicas is the soak with three gateways that share a store. Each request goes to the next one, whatever the session, stream or parked call
+// that it is about.
+func TestSoakReplicas(t *testing.T) {
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("-seed %d", *seed)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	redis := free.Addr().String()
+	free.Close()
+	rig.StartRedisOn(t, redis)
+	s := &soak{
+		t: t, calls: *calls / 4, permits: make(chan struct{}, maxParked-24), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
+		upstreams: []*upstream{{name: "legacy-http", revision: legacy}, {name: "modern-http", revision: modern}},
+		store:     fmt.Sprintf("store: {kind: redis, url: %q}\n", "redis://"+redis),
+	}
+	s.run(3)
+	s.wantProof(map[string]*atomic.Int64{
+		"answered": &s.answered, "asked": &s.asked, "cancelled": &s.cancelled, "left alone": &s.alone, "resumed": &s.resumed, "tasks": &s.tasked, "states refused": &s.states,
+	})
+}
+
+// url returns the URL of the gateway whose turn it is.
+func (s *soak) url() string { return s.urls[s.turn.Add(1)%uint64(len(s.urls))] }
 
 func (s *soak) client(n uint64, revision string) *client {
 	return &client{soak: s, revision: revision, rand: rand.New(rand.NewPCG(*seed, n))}
@@ -176,7 +222,7 @@ func (s *soak) work() {
 	for i := range 2 * workersEach {
 		c := s.client(uint64(i), []string{legacy, modern}[i%2])
 		wg.Go(func() {
-			for s.count.Load() < *calls && s.bad.Load() < 20 {
+			for s.count.Load() < s.calls && s.bad.Load() < 20 {
 				c.step()
 			}
 			if c.session != "" {
@@ -187,10 +233,12 @@ func (s *soak) work() {
 	over := make(chan struct{})
 	restarter := s.client(3000, modern)
 	var disturbers sync.WaitGroup
-	disturbers.Go(func() {
-		s.every(restartEvery, over, func() { restarter.restart(s.upstreams[restarter.rand.IntN(len(s.upstreams))]) })
-	})
-	disturbers.Go(func() { s.disrupt(over) })
+	if s.store == "" {
+		disturbers.Go(func() {
+			s.every(restartEvery, over, func() { restarter.restart(s.upstreams[restarter.rand.IntN(len(s.upstreams))]) })
+		})
+		disturbers.Go(func() { s.disrupt(over) })
+	}
 	wg.Wait()
 	close(over)
 	disturbers.Wait()
@@ -215,9 +263,9 @@ func (s *soak) every(calls int64, over <-chan struct{}, do func()) {
 func (c *client) step() {
 	to := c.upstreams[c.rand.IntN(len(c.upstreams))]
 	switch n := c.rand.IntN(1000); {
-	case n < 4: // seldom, so that they are stopped between two calls
+	case n < 4 && len(c.lazy) > 0: // seldom, so that they are stopped between two calls
 		to = c.lazy[c.rand.IntN(len(c.lazy))]
-	case n < 60 && c.risk():
+	case n < 60 && len(c.failing) > 0 && c.risk():
 		return
 	}
 	if c.revision == legacy && (c.session == "" || c.calls > sessionCalls) {

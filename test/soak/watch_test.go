@@ -174,7 +174,11 @@ func (s *soak) wantUpdates(c *client, all []*watcher) {
 				}
 				return true
 			}) {
-				s.violation("not every subscriber of %s received an update", u.resource(n))
+				for w, heard := range before {
+					if now, _ := w.count(u.resource(n)); now == heard {
+						s.violation("a %s subscriber of %s received no update", w.c.revision, u.resource(n))
+					}
+				}
 			}
 		}
 	}
