@@ -90,7 +90,7 @@ var mayImport = map[string]struct {
 	"telemetry":             {nil, "each package owns its metrics and is handed a registry"},
 	"tracing":               {[]string{"wire", "call"}, "spans are made of calls and stages, wherever those happen: everyone reaches it through call"},
 	"admin":                 {[]string{"origin"}, "health and metrics are handed in as functions"},
-	"webui":                 {[]string{"wire", "pins", "call", "catalog", "inspect", "origin", "store"}, "the console shows what inspect says, and posts actions to functions that are handed in"},
+	"webui":                 {[]string{"wire", "pins", "call", "catalog", "inspect", "origin", "store", "requestid"}, "the console shows what inspect says, and posts actions to functions that are handed in"},
 	"console":               {[]string{"wire"}, "what people read and type depends on the messages alone, not on who carries them"},
 	"polltest":              {nil, "tests of every package may import it, so it imports nothing of ours"},
 	"watch":                 {nil, "a change of a file is noticed without regard to its meaning"},

@@ -19,6 +19,9 @@ type Call struct {
 	Params    wire.Raw // an object or nil, without members of the client's transport
 	Principal *Principal
 	Client    *Client
+	// By names the person who makes the call in the name of Principal, "" if Principal does. Only
+	// the gateway sets it.
+	By string
 	// Remote is the address of the client, "" if it has none. A port of 0 is not known.
 	Remote string
 	// ShareKey says which share of a budget that all clients use the call counts for.

@@ -160,6 +160,16 @@ func (x *exchange) handle() (call.Result, error) {
 	return x.s.handle(&x.scope, &x.call)
 }
 
+// Call makes a call of this process as if a client had sent it. The error is a *wire.Error or that of ctx. Call sets the share
+// that the call counts for.
+func (s *Server) Call(ctx context.Context, c *call.Call) (call.Result, error) {
+	if s.draining.Load() {
+		return call.Result{}, errDraining
+	}
+	c.ShareKey = s.callShare(c.Remote, c.Principal, c.Client)
+	return s.handle(ctx, c)
+}
+
 // handle calls the handler, and turns a panic into an error.
 func (s *Server) handle(ctx context.Context, c *call.Call) (res call.Result, err error) {
 	defer func() {

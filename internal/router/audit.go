@@ -85,6 +85,9 @@ func newAuditLine(event string, c *call.Call) *auditLine {
 	}
 	l.text("proof", c.Principal.AuthMethod, maxAuditName)
 	l.b = append(l.b, '}')
+	if c.By != "" {
+		l.text("by", c.By, maxAuditName)
+	}
 	if c.Principal.Profile != "" {
 		l.text("profile", c.Principal.Profile, maxAuditName)
 	}

@@ -168,6 +168,24 @@ func TestAudit(t *testing.T) {
 	}
 }
 
+// A call that somebody makes in the name of a principal names both.
+func TestAuditNamesWhoActs(t *testing.T) {
+	b := &fakeAuditor{}
+	h := auditedRouter(t, answers(`{"content":[]}`), filesSource(t), &Audit{To: b}, byRules...)
+	c := newCall("tools/call", `{"name":"files__read"}`, nil)
+	c.By = "admin"
+	_, _ = h.Handle(t.Context(), c)
+	lines := b.take(t)
+	if len(lines) != 2 {
+		t.Fatalf("the lines are %q", lines)
+	}
+	for _, l := range lines {
+		if v := wire.ValueOf(wire.Raw(l)); v.Get("by").Str() != "admin" || v.Get("principal", "subject").Str() != c.Principal.Subject {
+			t.Errorf("the line is %s", l)
+		}
+	}
+}
+
 // If arguments are not recorded, the line has only their digest.
 func TestAuditWithoutArguments(t *testing.T) {
 	b := &fakeAuditor{}

@@ -18,7 +18,7 @@ type action struct {
 }
 
 // actions are all actions that the router serves.
-var actions = []*action{decideAction, revokeAction}
+var actions = []*action{tryAction, tryAnswerAction, tryCancelAction, decideAction, revokeAction}
 
 // maxLogged bounds each field of a form in the log, in bytes.
 const maxLogged = 200

@@ -67,8 +67,10 @@ type itemRow struct {
 type problem struct{ Kind, Upstream, Native, Public, Issue, Reason, Severity string }
 
 // filterOf reads the query of a request.
-func (c *Console) filterOf(r *http.Request) filter {
-	q := r.URL.Query()
+func (c *Console) filterOf(r *http.Request) filter { return c.filterIn(r.URL.Query()) }
+
+// filterIn reads the query of a request, or a form with the same fields.
+func (c *Console) filterIn(q url.Values) filter {
 	f := filter{Kind: q.Get("kind"), Query: q.Get("q"), Upstream: q.Get("upstream"), viewpoint: c.viewpointOf(q)}
 	for kind := range call.Kind(call.Kinds) {
 		if kind.String() == f.Kind {

@@ -2,6 +2,7 @@ package webui
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"hash/maphash"
 	"net/http"
@@ -44,12 +45,15 @@ func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	s := &stream{console: c, page: p, request: requestFor(r, at), sent: make(map[string]uint64), seed: maphash.MakeSeed()}
-	timer := time.NewTimer(refreshEvery)
+	timer := time.NewTimer(cmp.Or(p.every, refreshEvery))
 	defer timer.Stop()
 	for last := time.Now(); ; {
 		began := time.Now()
 		events, err := s.changes()
 		pause := pauseAfter(time.Since(began))
+		if pause == refreshEvery {
+			pause = cmp.Or(p.every, pause)
+		}
 		if err != nil {
 			return // the page is gone, and the browser tries again
 		}

@@ -26,7 +26,7 @@ type itemView struct {
 	Problems                                     []problem
 	Raw                                          string
 	Cut                                          bool // the JSON is longer
-	Back                                         string
+	Back, Query                                  string
 	Explained                                    *inspect.ExplanationReport
 	Arguments                                    string // of the question
 	ArgumentsError                               string
@@ -56,7 +56,7 @@ func (c *Console) item(r *http.Request) (any, error) {
 	item := valueOf(e.Raw)
 	v := &itemView{
 		filter: f, Public: e.Public, Native: e.Native, Upstream: e.Upstream(), Title: titleOf(item), Description: item.Get("description").Str(),
-		Hints: hintsOf(item.Get("annotations")), Back: Prefix + "/catalog" + f.query(nil), Arguments: r.URL.Query().Get("args"),
+		Hints: hintsOf(item.Get("annotations")), Back: Prefix + "/catalog" + f.query(nil), Query: f.query(map[string]string{"name": name, "q": "", "upstream": ""}), Arguments: r.URL.Query().Get("args"),
 	}
 	for _, member := range []string{"mimeType", "size"} {
 		if value := item.Get(member); value.Exists() {

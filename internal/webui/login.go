@@ -70,6 +70,7 @@ func (c *Console) serveLogout(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, http.StatusServiceUnavailable, "The gateway cannot end the login now. Try again.")
 		return
 	}
+	c.tries.endOf(c.ownerOf(r))
 	c.setCookie(w, r, c.cookieName(r), "", 0)
 	http.Redirect(w, r, c.base+"/login", http.StatusSeeOther)
 }

@@ -18,6 +18,10 @@ type page struct {
 	title string
 	// data returns what the template shows. An error is shown in the place of the page.
 	data func(c *Console, r *http.Request) (any, error)
+	// every is how often its regions are rendered again, 0 for refreshEvery.
+	every time.Duration
+	// policy is its Content Security Policy, "" for contentPolicy.
+	policy string
 	// posts says that the page also answers a form that is posted.
 	posts bool
 	// hidden pages are not in the navigation. They belong to the page of this name.
@@ -25,7 +29,7 @@ type page struct {
 }
 
 // pages are all pages that the router serves, in the order of the navigation.
-var pages = []*page{overviewPage, catalogPage, itemPage, callsPage, sessionsPage, approvePage, grantsPage, testerPage, configurationPage}
+var pages = []*page{overviewPage, catalogPage, itemPage, tryPage, tryRunPage, callsPage, sessionsPage, approvePage, grantsPage, testerPage, configurationPage}
 
 func (p *page) href() string {
 	if p.path == "/" {
@@ -141,6 +145,9 @@ func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, p *
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if p.policy != "" {
+		w.Header().Set("Content-Security-Policy", p.policy)
+	}
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(visible(b.Bytes())) // the browser may have disconnected

@@ -26,6 +26,12 @@ type schemaField struct {
 	Fields                         []schemaField
 }
 
+// constraints are the members of a schema that restrict its values, in words.
+var constraints = []struct{ member, words string }{
+	{"default", "default"}, {"const", "always"}, {"minimum", "at least"}, {"maximum", "at most"}, {"exclusiveMinimum", "more than"}, {"exclusiveMaximum", "less than"},
+	{"multipleOf", "a multiple of"}, {"minLength", "characters, at least"}, {"maxLength", "characters, at most"}, {"minItems", "items, at least"}, {"maxItems", "items, at most"}, {"pattern", "pattern"},
+}
+
 // schemaReader reads one schema within bounds.
 type schemaReader struct {
 	root wire.Value
@@ -92,10 +98,7 @@ func (s *schemaReader) fields(schema wire.Value, depth int) (all []schemaField) 
 func (s *schemaReader) field(name string, required bool, schema wire.Value, depth int) schemaField {
 	schema = s.resolve(schema, depth)
 	f := schemaField{Name: name, Type: s.typeOf(schema, depth), Required: required, Title: schema.Get("title").Str(), Description: schema.Get("description").Str()}
-	for _, c := range []struct{ member, words string }{
-		{"default", "default"}, {"const", "always"}, {"minimum", "at least"}, {"maximum", "at most"}, {"exclusiveMinimum", "more than"}, {"exclusiveMaximum", "less than"},
-		{"multipleOf", "a multiple of"}, {"minLength", "characters, at least"}, {"maxLength", "characters, at most"}, {"minItems", "items, at least"}, {"maxItems", "items, at most"}, {"pattern", "pattern"},
-	} {
+	for _, c := range constraints {
 		if v := schema.Get(c.member); v.Exists() {
 			f.Notes = append(f.Notes, c.words+" "+clip(string(v.Raw()), 200))
 		}
@@ -140,8 +143,11 @@ func (s *schemaReader) typeOf(schema wire.Value, depth int) string {
 	default:
 		for _, choice := range []string{"anyOf", "oneOf"} {
 			for option := range schema.Get(choice).Elements() {
-				if len(words) < maxEnum {
-					words = append(words, s.typeOf(s.resolve(option, depth), depth+1))
+				if len(words) == maxEnum {
+					break
+				}
+				if word := s.typeOf(s.resolve(option, depth), depth+1); word != "" {
+					words = append(words, word)
 				}
 			}
 		}

@@ -27,6 +27,7 @@ var functions = template.FuncMap{
 	"percent": percent,
 	"plural":  plural,
 	"counted": countedOf,
+	"inc":     func(n int) int { return n + 1 },
 	"last":    func(first, n int) int { return first + n - 1 },
 }
 

@@ -35,6 +35,9 @@ type Options struct {
 	Token string
 	// Actions has the console serve its actions. Without it the pages only show.
 	Actions bool
+	// Call makes a call as if a client had sent it. The error is a *wire.Error or that of ctx. It is
+	// needed for Actions.
+	Call func(ctx context.Context, c *call.Call) (call.Result, error)
 	// Log gets a line for each action.
 	Log *zap.Logger
 	// Pins has the definitions of tools that wait for a decision.
@@ -71,7 +74,8 @@ type Console struct {
 	base     string // the path of the login, of the files, and of the forms of every page
 	handler  http.Handler
 	sessions sessions
-	attempts attempts      // to log in
+	attempts attempts // to log in
+	tries    *tries
 	streams  chan struct{} // a place for each open event stream
 	drained  chan struct{} // closed when event streams have to end
 	drain    sync.Once
@@ -83,7 +87,7 @@ const maxStreams = 32
 
 // New returns a console.
 func New(o Options) *Console {
-	c := &Console{Options: o, base: Prefix, sessions: newSessions(), streams: make(chan struct{}, maxStreams), drained: make(chan struct{})}
+	c := &Console{Options: o, base: Prefix, sessions: newSessions(), tries: newTries(), streams: make(chan struct{}, maxStreams), drained: make(chan struct{})}
 	root, own := chi.NewRouter(), ""
 	if o.Public != nil {
 		c.base, own = MePrefix, o.Public.Origin
@@ -123,6 +127,9 @@ func (c *Console) addPages(r chi.Router) {
 	}
 	r.Get(Prefix+"/", c.page(overviewPage))
 	r.Get(Prefix+"/events", c.serveEvents)
+	r.Get(Prefix+"/try/part", c.servePart)
+	r.Get(Prefix+"/try/result", c.serveResult)
+	r.Get(Prefix+"/try/app", c.serveApp)
 	for _, a := range actions {
 		r.Post(Prefix+a.path, func(w http.ResponseWriter, r *http.Request) { c.serveAction(w, r, a) })
 	}
@@ -135,8 +142,11 @@ func (c *Console) page(p *page) http.HandlerFunc {
 // opensFor reports whether the pages of the console are for a principal.
 func (c *Console) opensFor(p *call.Principal) bool { return c.Public.Console && c.Public.MayOpen(p) }
 
-// Drain ends the event streams.
-func (c *Console) Drain() { c.drain.Do(func() { close(c.drained) }) }
+// Drain ends the event streams, and the calls that people try.
+func (c *Console) Drain() {
+	c.drain.Do(func() { close(c.drained) })
+	c.tries.end()
+}
 
 // ServeHTTP implements http.Handler.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -144,13 +154,16 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, nil)))
 }
 
-// Run keeps the history of the traffic, and forgets calls at which nobody looks, until ctx ends.
+// Run keeps the history of the traffic, and forgets calls at which nobody looks, until ctx ends. Then it ends the calls that
+// people try.
 func (c *Console) Run(ctx context.Context) {
+	defer c.tries.close()
 	ticker := time.NewTicker(inspect.HistoryStep)
 	defer ticker.Stop()
 	for {
 		c.History.Sample(time.Now())
 		c.Calls.Expire(time.Now())
+		c.tries.forget(time.Now(), c.isOpen)
 		select {
 		case <-ctx.Done():
 			return

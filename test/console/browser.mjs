@@ -1,5 +1,6 @@
 // Looks at the console with Chromium. Arguments: the admin URL and the MCP URL of a gateway without a token, the admin URL of one with a
 // token, the token, and a folder for screenshots. Prints what is wrong, and then exits with status 1.
+import { tries } from './tries.mjs';
 import { check, elsewhere, examine, fail, failures, launch, looks, watch } from './checks.mjs';
 
 const [admin, mcp, locked, token, folder] = process.argv.slice(2);
@@ -74,7 +75,7 @@ async function sessions(browser) {
   await page.close();
 }
 
-const watched = (browser, look) => watch(browser, look, admin, locked);
+const watched = (browser, look, ...expected) => watch(browser, look, admin, locked, ...expected);
 const inspect = (page, name) => examine(page, name, folder);
 
 async function looksRight(browser) {
@@ -173,7 +174,7 @@ try {
   const call = await connect();
   await call('hostile__plain', { path: 'x' });
   const close = await openAll();
-  for (const [name, part] of Object.entries({ isLive: () => isLive(browser, call), sessions: () => sessions(browser), looksRight: () => looksRight(browser), keyboard: () => keyboard(browser), themes: () => themes(browser), withoutScript: () => withoutScript(browser), login: () => login(browser) })) {
+  for (const [name, part] of Object.entries({ isLive: () => isLive(browser, call), sessions: () => sessions(browser), looksRight: () => looksRight(browser), keyboard: () => keyboard(browser), themes: () => themes(browser), withoutScript: () => withoutScript(browser), tries: () => tries({ browser, admin, looks, watched, inspect, check }), login: () => login(browser) })) {
     await part().catch((e) => fail(name, e.message));
   }
   await close();

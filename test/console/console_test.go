@@ -51,13 +51,14 @@ func TestConsoleInBrowser(t *testing.T) {
 			"upstreams": rig.Upstreams{
 				"everything": {"command": rig.EverythingCommand(t)[0], "args": rig.EverythingCommand(t)[1:]},
 				"hostile":    {"command": rig.Node(t, "servers/hostile.mjs")[0], "args": rig.Node(t, "servers/hostile.mjs")[1:]},
+				"questions":  {"command": rig.Node(t, "servers/hostile.mjs")[0], "args": rig.Node(t, "servers/hostile.mjs")[1:]},
 				"broken":     {"command": "/bin/false"},
 			},
 		}
 		maps.Copy(c, more)
 		return c
 	}
-	open := rig.StartGateway(t, config(nil))
+	open := startOn(t, netns.Addr(), config(rig.Config{"admin": rig.Config{"actions": true}, "state_dir": t.TempDir()}))
 	closed := startOn(t, netns.Addr(), config(rig.Config{"admin": rig.Config{"token": token}, "state_dir": t.TempDir()}))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

@@ -46,6 +46,7 @@ type callHeader struct {
 	Method      string             `json:"method"`
 	HasParams   bool               `json:"hasParams,omitempty"`
 	Remote      string             `json:"remote,omitempty"`
+	By          string             `json:"by,omitempty"`
 	ShareKey    uint64             `json:"share"`
 	LogLevel    wire.Level         `json:"level,omitempty"`
 	Session     string             `json:"session,omitempty"`
@@ -79,7 +80,7 @@ type clientHeader struct {
 func encodeCall(to string, c *call.Call) []byte {
 	p, client := c.Principal, c.Client
 	return join(callHeader{
-		To: to, ID: c.ID, Method: c.Method, HasParams: c.Params != nil, Remote: c.Remote, ShareKey: c.ShareKey, LogLevel: c.LogLevel,
+		To: to, ID: c.ID, Method: c.Method, HasParams: c.Params != nil, Remote: c.Remote, By: c.By, ShareKey: c.ShareKey, LogLevel: c.LogLevel,
 		Session: c.Session, TakesRounds: c.TakesRounds, Depth: c.Depth, Trace: c.TraceContext,
 		Principal: principalHeader{
 			Profile: p.Profile, Subject: p.Subject, Issuer: p.Issuer, Groups: p.Groups, Scopes: p.Scopes, AuthMethod: p.AuthMethod,
@@ -104,7 +105,7 @@ func decodeCall(data []byte) (to string, c *call.Call, err error) {
 		params = nil
 	}
 	c = &call.Call{
-		ID: h.ID, Method: h.Method, Params: params, Remote: h.Remote, ShareKey: h.ShareKey, LogLevel: h.LogLevel,
+		ID: h.ID, Method: h.Method, Params: params, Remote: h.Remote, By: h.By, ShareKey: h.ShareKey, LogLevel: h.LogLevel,
 		Session: h.Session, TakesRounds: h.TakesRounds, Depth: h.Depth, TraceContext: h.Trace,
 		Principal: &call.Principal{
 			Profile: p.Profile, Subject: p.Subject, Issuer: p.Issuer, Groups: p.Groups, Scopes: p.Scopes, AuthMethod: p.AuthMethod,

@@ -1,0 +1,227 @@
+package webui
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/wire"
+)
+
+// The addresses of the pages, and of the page of an item.
+const (
+	tryPath    = Prefix + "/try"
+	tryRunPath = Prefix + "/try/run"
+	itemPath   = Prefix + "/catalog/item"
+)
+
+// tryPage has the form for a call. A POST to it only changes the form: items of arrays, choices, the JSON.
+var tryPage = &page{path: "/try", name: "try", title: "Try it", data: (*Console).tryIt, hidden: "catalog", posts: true}
+
+// tryView is what the form for a call shows.
+type tryView struct {
+	filter
+	Public, Upstream, Title, Description string
+	Hints                                []string
+	Form                                 *form // nil for a resource
+	URI                                  string
+	JSON                                 string
+	JSONProblem, Problem                 string
+	Self, Back                           string
+	From                                 string
+	Template                             bool
+}
+
+// formPrefix begins the names of the fields of arguments.
+const formPrefix = "f"
+
+// tryIt returns the form as it is after what a person did.
+func (c *Console) tryIt(r *http.Request) (any, error) {
+	posted := r.URL.Query()
+	if r.Method == http.MethodPost {
+		posted = r.PostForm
+	}
+	v, err := c.tryOf(posted, r.Method == http.MethodPost)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case v.Form == nil || v.Form.Root == nil:
+	case posted.Get("do") == "json":
+		if raw, ok := v.Form.value(); ok {
+			v.JSON = spelled(raw)
+		} else {
+			v.Problem = "Correct the marked fields first."
+		}
+	case v.JSON == "" && r.Method == http.MethodGet:
+		if raw, ok := v.Form.value(); ok {
+			v.JSON = spelled(raw)
+		}
+		v.Form = newForm(formPrefix, c.schemaIn(v), nil) // without problems: nobody has filled it in
+	}
+	return v, nil
+}
+
+// tryOf returns the form for what a query or a form names.
+func (c *Console) tryOf(q url.Values, isPost bool) (*tryView, error) {
+	f := c.filterIn(q)
+	v := &tryView{filter: f, Public: q.Get("name"), URI: strings.TrimSpace(q.Get("uri")), JSON: strings.ReplaceAll(q.Get("args"), "\r\n", "\n"), From: q.Get("from")}
+	at := f.query(map[string]string{"name": v.Public, "q": "", "upstream": ""})
+	v.Self, v.Back = tryPath+at, itemPath+at
+	e, err := c.entryFor(&f, v.Public)
+	switch {
+	case err != nil && f.kind == call.Resource && v.Public != "": // results refer to resources that no list has
+		v.URI = v.Public
+		return v, nil
+	case err != nil:
+		return nil, err
+	}
+	v.Template = e.Kind == call.Template
+	item := valueOf(e.Raw)
+	v.Upstream, v.Title, v.Description, v.Hints = e.Upstream(), titleOf(item), item.Get("description").Str(), hintsOf(item.Get("annotations"))
+	if v.URI == "" {
+		v.URI = v.Public
+	}
+	if schema := c.schemaIn(v); schema.Exists() {
+		if !isPost {
+			q = nil
+		}
+		v.Form = newForm(formPrefix, schema, q)
+	}
+	return v, nil
+}
+
+// entryFor returns the item of a filter.
+func (c *Console) entryFor(f *filter, name string) (*catalog.Entry, error) {
+	table := c.Inspector.Current(f.Profile)
+	if table == nil {
+		return nil, notFoundError("There is no profile " + f.Profile + ".")
+	}
+	if e := entryOf(table, f.kind, name); e != nil {
+		return e, nil
+	}
+	return nil, notFoundError("There is no " + f.Kind + " " + name + " now.")
+}
+
+// schemaIn returns the schema of the arguments of a view's item, an absent value for a resource.
+func (c *Console) schemaIn(v *tryView) wire.Value {
+	e, err := c.entryFor(&v.filter, v.Public)
+	if err != nil {
+		return wire.Value{}
+	}
+	switch e.Kind {
+	case call.Tool:
+		return valueOf(e.Raw).Get("inputSchema")
+	case call.Prompt:
+		return promptSchema(valueOf(e.Raw).Get("arguments"))
+	}
+	return wire.Value{}
+}
+
+// promptSchema returns a schema for the arguments of a prompt.
+func promptSchema(list wire.Value) wire.Value {
+	properties, required, n := wire.Raw("{"), wire.Raw("["), 0
+	for arg := range list.Elements() {
+		name := arg.Get("name").Str()
+		if n == maxFormFields {
+			break
+		}
+		if n > 0 {
+			properties = append(properties, ',')
+		}
+		n++
+		one := wire.Raw(`{"type":"string"}`)
+		for _, member := range []string{"title", "description"} {
+			if text := arg.Get(member); text.Exists() {
+				one = wire.SetMember(one, member, text.Raw())
+			}
+		}
+		properties = append(append(wire.AppendString(properties, name), ':'), one...)
+		if arg.Get("required").Bool() {
+			if len(required) > 1 {
+				required = append(required, ',')
+			}
+			required = wire.AppendString(required, name)
+		}
+	}
+	schema := wire.Raw(`{"type":"object"}`)
+	schema = wire.SetMember(schema, "properties", append(properties, '}'))
+	return valueOf(wire.SetMember(schema, "required", append(required, ']')))
+}
+
+var tryAction = &action{path: "/try/call", name: "try", logged: []string{"kind", "name", "as", "profile"}, do: (*Console).startTry}
+
+// startTry makes the call of a form, and leads to its page.
+func (c *Console) startTry(w http.ResponseWriter, r *http.Request) {
+	v, err := c.tryOf(r.PostForm, true)
+	if err != nil {
+		c.fail(w, r, http.StatusNotFound, err.Error())
+		return
+	}
+	t := &try{owner: c.ownerOf(r), kind: v.kind, name: v.Public, from: v.From}
+	refuse := func(status int) { c.render(w, r, status, tryPage, v) }
+	if !c.whoTries(v) {
+		refuse(http.StatusUnprocessableEntity)
+		return
+	}
+	t.viewpoint = v.viewpoint
+	var ok bool
+	if t.arguments, ok = v.argumentsOf(r.PostForm.Get("do")); !ok {
+		refuse(http.StatusUnprocessableEntity)
+		return
+	}
+	if v.Form == nil {
+		t.name, t.arguments = v.URI, nil
+	}
+	if err := c.tries.start(t, t.call(c.actor(r), r.RemoteAddr), c.Call); err != nil {
+		v.Problem = "This call was not made: " + err.Error() + "."
+		refuse(http.StatusTooManyRequests)
+		return
+	}
+	http.Redirect(w, r, t.href(), http.StatusSeeOther)
+}
+
+// whoTries sets the principal of a call, and reports whether there is one.
+func (c *Console) whoTries(v *tryView) bool {
+	if v.As == "" {
+		p, err := inspect.ParsePrincipal(call.Anonymous.Subject)
+		if err == nil && c.Assume != nil {
+			p, v.Remarks, err = c.Assume(p, v.profileName())
+		}
+		if err != nil {
+			v.AsError = err.Error()
+			return false
+		}
+		v.who = p.In(v.Profile)
+	}
+	return v.AsError == ""
+}
+
+// argumentsOf returns the arguments that a button sends: those of the form, or the JSON.
+func (v *tryView) argumentsOf(button string) (wire.Raw, bool) {
+	switch {
+	case v.Form == nil:
+		return nil, true
+	case button == "raw" || v.Form.Root == nil:
+		text := strings.TrimSpace(v.JSON)
+		if text == "" {
+			text = "{}"
+		}
+		given, ok := argumentsIn(text)
+		if !ok {
+			v.JSONProblem = wrongArguments
+			if err := wire.Check(wire.Raw(text), wire.Limits{}, wire.Strict); err != nil {
+				v.JSONProblem += " The text is no JSON: " + err.Error() + "."
+			}
+		}
+		return given, ok
+	}
+	given, ok := v.Form.value()
+	if !ok {
+		v.Problem = "The call was not made. Correct the marked fields."
+	}
+	return given, ok
+}
