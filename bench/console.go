@@ -53,7 +53,7 @@ func consoleWorkload(scale int) workload {
 		About: fmt.Sprintf("16 clients make %d calls a second together, each with 1 KiB of text, at a gateway with %d upstreams of %d tools. "+
 			"On the path \"console open\", a browser has the pages Overview and Calls open.", consoleCalls, upstreams, consoleTools),
 		Paths:  []path{beside().path(closed), beside("/ui", "/ui/calls").path(open)},
-		Ratios: []ratio{{Metric: cpu, Of: open, To: closed}, {Metric: p99, Of: open, To: closed}},
+		Ratios: []ratio{{Metric: cpu, Of: open, To: closed, AtMost: 1.03, Requirement: 9}, {Metric: p99, Of: open, To: closed}},
 	}
 }
 
@@ -78,7 +78,7 @@ func pagesWorkload(scale int) workload {
 			}
 			return fetchPage(s.load, shown, p.path), nil
 		}})
-		w.Ratios = append(w.Ratios, ratio{Metric: p50, Of: p.name, AtMost: 100_000})
+		w.Ratios = append(w.Ratios, ratio{Metric: p50, Of: p.name, AtMost: 100_000, Requirement: 9})
 	}
 	return w
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/gatewaytest"
 	"mcpgateway/internal/pins"
 	"mcpgateway/internal/polltest"
@@ -82,6 +83,19 @@ func TestRevokedGrants(t *testing.T) {
 	as.SetUser("ann at up")
 	wantText(t, browse(t, link), "Access to up is granted")
 	wantText(t, c.modern(ann, "up__who", opensURLs, ""), `"text":"ann at up as "`)
+
+	// A call that somebody makes in the name of ann does not use it.
+	who := &call.Principal{Subject: "ann", Issuer: idp.URL, AuthMethod: "jwt"}
+	for _, by := range []string{"", "admin"} {
+		made := &call.Call{
+			ID: "try", Method: wire.MethodToolsCall, Params: wire.Raw(`{"name":"up__who"}`), Principal: who, By: by,
+			Client: &call.Client{Key: "console", Sessionless: true, Revision: wire.Rev20251125}, Back: struct{ call.BackChannel }{}, Trace: &call.Trace{},
+		}
+		res, err := c.g.front.Call(t.Context(), made)
+		if refused := err != nil && strings.Contains(err.Error(), "need the grant of ann, and only their own calls use it"); refused != (by != "") {
+			t.Errorf("by %q: %s, %v", by, res.Raw, err)
+		}
+	}
 
 	all, err := c.g.listedGrants(t.Context())
 	if err != nil || len(all) != 2 {

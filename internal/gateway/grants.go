@@ -34,9 +34,10 @@ var _ router.Granter = (*grantingUpstream)(nil)
 // noSession is the session of calls that need a grant first.
 const noSession = "no-grant"
 
-// Session implements router.Upstream. A principal without a grant gets noSession.
+// Session implements router.Upstream. A principal without a grant gets noSession, and so does who
+// calls in the name of another.
 func (g *grantingUpstream) Session(ctx context.Context, c *call.Call) (string, error) {
-	if g.credentials.NeedsGrant(c.Principal) {
+	if c.By != "" || g.credentials.NeedsGrant(c.Principal) {
 		return noSession, nil
 	}
 	return g.Sessions.Session(ctx, c)
@@ -57,6 +58,8 @@ func (grantRequest) Session(context.Context, *call.Call) (string, error) { retur
 // Do implements router.Upstream.
 func (r grantRequest) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 	switch {
+	case c.By != "":
+		return call.Result{}, r.refusal(wire.Raw("false"), "calls need the grant of "+c.Principal.Subject+", and only their own calls use it")
 	case !r.credentials.NeedsGrant(c.Principal):
 		return call.Result{}, catalog.UnavailableError([]catalog.Unavailable{{
 			Upstream: r.name, Since: r.since, Reason: "the grant was given while this call was in progress; call again",
@@ -69,8 +72,8 @@ func (r grantRequest) Do(ctx context.Context, c *call.Call) (call.Result, error)
 
 // Do implements router.Upstream.
 func (g *grantingUpstream) Do(ctx context.Context, c *call.Call) (call.Result, error) {
-	if c.Session == noSession {
-		if g.credentials.NeedsGrant(c.Principal) {
+	if c.Session == noSession || c.By != "" {
+		if c.By != "" || g.credentials.NeedsGrant(c.Principal) {
 			return grantRequest{g}.Do(ctx, c)
 		}
 		name, err := g.Sessions.Session(ctx, c)
@@ -92,7 +95,7 @@ func (g *grantingUpstream) Do(ctx context.Context, c *call.Call) (call.Result, e
 // (2025-11-25, client/elicitation, "URL Elicitation Required Error"). The router translates
 // it for modern clients. Clients without URL elicitation get an error that says what to do.
 func (g *grantingUpstream) grantError(ctx context.Context, c *call.Call) *wire.Error {
-	retryable := "false"
+	retryable := wire.Raw("false")
 	reason := "it needs a grant from you on a page in a browser; use a client that can open one (URL elicitation)"
 	if canOpen := c.Client.Era() == wire.EraModern || c.Client.Revision == wire.Rev20251125 && c.Client.Can("elicitation", "url"); canOpen {
 		at, id, err := g.web.Link(ctx, c.Principal, g.name)
@@ -101,16 +104,21 @@ func (g *grantingUpstream) grantError(ctx context.Context, c *call.Call) *wire.E
 		}
 		reason = "it needs a grant from you, and the page for it cannot be made: " + err.Error()
 		if credentials.IsAway(err) {
-			retryable = "true"
+			retryable = wire.Raw("true")
 		}
 	}
 	if !upstream.Proved(c.Principal) {
 		reason = "it needs a grant of its user: run gateway login " + g.name + ", then call again"
 	}
+	return g.refusal(retryable, reason)
+}
+
+// refusal returns the error of a call that the upstream does not get. retryable is true or false.
+func (g *grantingUpstream) refusal(retryable wire.Raw, reason string) *wire.Error {
 	data := wire.SetMember(wire.Raw(`{}`), "upstream", wire.String(g.name))
 	data = wire.SetMember(data, "reason", wire.String(reason))
 	data = wire.SetMember(data, "since", wire.String(g.since.UTC().Format(time.RFC3339)))
-	data = wire.SetMember(data, "retryable", wire.Raw(retryable))
+	data = wire.SetMember(data, "retryable", retryable)
 	return wire.Errorf(wire.CodeInternal, "upstream %s: %s", g.name, reason).WithData(data)
 }
 

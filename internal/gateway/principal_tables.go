@@ -70,7 +70,7 @@ func (t *principalTables) Gather(ctx context.Context, c *call.Call) error {
 			continue
 		}
 		wg.Go(func() {
-			if conn.credentials == nil || !conn.credentials.NeedsGrant(c.Principal) {
+			if conn.credentials == nil || c.By == "" && !conn.credentials.NeedsGrant(c.Principal) {
 				conn.sessions.Gather(ctx, c)
 			}
 		})

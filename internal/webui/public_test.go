@@ -15,6 +15,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/wire"
 )
 
 // clients are the principals of a test, by their API key.
@@ -330,6 +331,32 @@ func TestPublicActions(t *testing.T) {
 		if by := lines.All()[0].ContextMap()["by"]; lines.Len() != 1 || by != "ann (api-key)" {
 			t.Errorf("logged for %v: %v", by, lines.All())
 		}
+	}
+}
+
+// At the address of MCP people call as themselves, in the profiles that they may use.
+func TestPublicTry(t *testing.T) {
+	var got *call.Call
+	c, _ := newPublicConsole(t, true)
+	c.Actions, c.Call = true, func(_ context.Context, made *call.Call) (call.Result, error) {
+		got = made
+		return call.Result{Raw: wire.Raw(`{"content":[]}`)}, nil
+	}
+	t.Cleanup(c.tries.close)
+	ann := logsIn(t, c, "key-of-ann")
+	page := request{path: "/ui/try?kind=tool&name=files__write&as=bob", cookies: ann}.to(c)
+	if page.Code != http.StatusOK || strings.Contains(page.Body.String(), `name="as"`) || !strings.Contains(page.Body.String(), "<code>ann</code>") {
+		t.Errorf("%d %s", page.Code, page.Body)
+	}
+	form := url.Values{"kind": {"tool"}, "name": {"files__write"}, "do": {"form"}, "as": {"bob"}, "csrf": {tokenOn(t, page)}}
+	w := request{method: "POST", path: "/ui/try/call", form: form, cookies: ann}.to(c)
+	if c.tries.wg.Wait(); w.Code != http.StatusSeeOther || got.Principal.Identity() != "api-key\x00\x00ann" || got.By != "" {
+		t.Errorf("%d %s, made: %+v", w.Code, w.Body, got)
+	}
+	v := &tryView{filter: filter{viewpoint: viewpoint{Profile: "secret"}}}
+	r := (&http.Request{}).WithContext(context.WithValue(t.Context(), visitorKey{}, &Visitor{Principal: got.Principal, Profiles: []string{"default"}}))
+	if c.whoTries(r, v) || !strings.Contains(v.Problem, "profile secret") {
+		t.Errorf("in a profile of others: %+v", v)
 	}
 }
 

@@ -1,8 +1,10 @@
 package webui
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"mcpgateway/internal/call"
@@ -33,6 +35,7 @@ type tryView struct {
 	Self, Back                           string
 	From                                 string
 	Template                             bool
+	Visitor                              string // the subject of who looks, "" at the admin address
 }
 
 // formPrefix begins the names of the fields of arguments.
@@ -44,7 +47,7 @@ func (c *Console) tryIt(r *http.Request) (any, error) {
 	if r.Method == http.MethodPost {
 		posted = r.PostForm
 	}
-	v, err := c.tryOf(posted, r.Method == http.MethodPost)
+	v, err := c.tryOf(r, posted)
 	if err != nil {
 		return nil, err
 	}
@@ -65,10 +68,17 @@ func (c *Console) tryIt(r *http.Request) (any, error) {
 	return v, nil
 }
 
-// tryOf returns the form for what a query or a form names.
-func (c *Console) tryOf(q url.Values, isPost bool) (*tryView, error) {
+// tryOf returns the form for what the query or the form of a request names.
+func (c *Console) tryOf(r *http.Request, q url.Values) (*tryView, error) {
+	isPost := r.Method == http.MethodPost
+	var visitor string
+	if v := visitorOf(r); v != nil {
+		visitor = v.Subject
+		q = maps.Clone(q)
+		q.Del("as")
+	}
 	f := c.filterIn(q)
-	v := &tryView{filter: f, Public: q.Get("name"), URI: strings.TrimSpace(q.Get("uri")), JSON: strings.ReplaceAll(q.Get("args"), "\r\n", "\n"), From: q.Get("from")}
+	v := &tryView{Visitor: visitor, filter: f, Public: q.Get("name"), URI: strings.TrimSpace(q.Get("uri")), JSON: strings.ReplaceAll(q.Get("args"), "\r\n", "\n"), From: q.Get("from")}
 	at := f.query(map[string]string{"name": v.Public, "q": "", "upstream": ""})
 	v.Self, v.Back = tryPath+at, itemPath+at
 	e, err := c.entryFor(&f, v.Public)
@@ -156,14 +166,14 @@ var tryAction = &action{path: "/try/call", name: "try", logged: []string{"kind",
 
 // startTry makes the call of a form, and leads to its page.
 func (c *Console) startTry(w http.ResponseWriter, r *http.Request) {
-	v, err := c.tryOf(r.PostForm, true)
+	v, err := c.tryOf(r, r.PostForm)
 	if err != nil {
 		c.fail(w, r, http.StatusNotFound, err.Error())
 		return
 	}
 	t := &try{owner: c.ownerOf(r), kind: v.kind, name: v.Public, from: v.From}
 	refuse := func(status int) { c.render(w, r, status, tryPage, v) }
-	if !c.whoTries(v) {
+	if !c.whoTries(r, v) {
 		refuse(http.StatusUnprocessableEntity)
 		return
 	}
@@ -176,7 +186,11 @@ func (c *Console) startTry(w http.ResponseWriter, r *http.Request) {
 	if v.Form == nil {
 		t.name, t.arguments = v.URI, nil
 	}
-	if err := c.tries.start(t, t.call(c.actor(r), r.RemoteAddr), c.Call); err != nil {
+	by := "" // at the main address people call as themselves
+	if v.Visitor == "" {
+		by = c.actor(r)
+	}
+	if err := c.tries.start(t, t.call(by, r.RemoteAddr), c.Call); err != nil {
 		v.Problem = "This call was not made: " + err.Error() + "."
 		refuse(http.StatusTooManyRequests)
 		return
@@ -184,8 +198,17 @@ func (c *Console) startTry(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, t.href(), http.StatusSeeOther)
 }
 
-// whoTries sets the principal of a call, and reports whether there is one.
-func (c *Console) whoTries(v *tryView) bool {
+// whoTries sets the principal of a call, and reports whether there is one. At the main address that is who sends
+// the request: nobody calls there in the name of others.
+func (c *Console) whoTries(r *http.Request, v *tryView) bool {
+	if visitor := visitorOf(r); visitor != nil {
+		if !slices.Contains(visitor.Profiles, v.profileName()) {
+			v.Problem = "The call was not made: you may not use the profile " + v.profileName() + "."
+			return false
+		}
+		v.who = visitor.In(v.Profile)
+		return true
+	}
 	if v.As == "" {
 		p, err := inspect.ParsePrincipal(call.Anonymous.Subject)
 		if err == nil && c.Assume != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/wire"
 )
 
@@ -159,15 +160,15 @@ func TestTryAnswers(t *testing.T) {
 	path := begin(t, c, nil, url.Values{"kind": {"tool"}, "name": {"files__write"}, "do": {"form"}})
 	id := strings.TrimPrefix(path, "/ui/try/run?id=")
 	var ask string
-	for ask == "" { // until the call asks
-		if tr := c.tries.of("", id); tr != nil {
-			tr.mu.Lock()
-			if len(tr.asks) > 0 {
-				ask = tr.asks[0].id
-			}
-			tr.mu.Unlock()
+	polltest.Until(t, "the call to ask", func() bool {
+		tr := c.tries.of("", id)
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		if len(tr.asks) > 0 {
+			ask = tr.asks[0].id
 		}
-	}
+		return ask != ""
+	})
 	if body := (request{path: path}).to(c).Body.String(); !strings.Contains(body, "&lt;b&gt;who") || !strings.Contains(body, `name="a.0"`) || !strings.Contains(body, "sampling") {
 		t.Errorf("the question is not shown: %s", body)
 	}
