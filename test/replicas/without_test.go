@@ -92,7 +92,7 @@ func TestWithoutStore(t *testing.T) {
 
 	tests := map[string]func(*testing.T){
 		"the stream of a call": w.resumeCall, "another stream": w.resumeStream, "the answer to a question": w.answer, "a cancellation": w.cancel,
-		"a subscription": w.subscription, "the end of a session": w.delete, "a parked call": w.parked, "a consent": w.consent, "a limit": w.limit,
+		"a subscription": w.subscription, "the end of a session": w.delete, "a parked call": w.parked, "a consent": w.consent, "a limit": w.limit, "a task": taskWithoutStore,
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		t.Run(name, tests[name])
@@ -324,6 +324,31 @@ func (w *withoutStore) limit(t *testing.T) {
 			if err != nil || !strings.Contains(answer.Response.Text, want) {
 				t.Errorf("replica %d answers call %d with %s, %v", i+1, n+1, answer.Response.Text, err)
 			}
+		}
+	}
+}
+
+func taskWithoutStore(t *testing.T) {
+	for _, era := range []rig.Era{rig.Legacy, rig.Modern} {
+		r := rig.StartReplicas(t, replicas, rig.Config{
+			"upstreams": rig.Upstreams{"jobs": {"era": era, "url": rig.Tasks(t, era)}}, "auth": principals, "policy": rig.Config{"default": "allow"},
+		})
+		c := clientOfTasks(t, r, era)
+		id := c.begin(0, 600)
+		if era == rig.Modern { // its server knows all tasks
+			if got, _ := c.about(1, "tasks/get", id); got.TaskID != id || got.Status != "working" {
+				t.Errorf("tasks/get at another replica: %+v", got)
+			}
+			continue
+		}
+		for replica, want := range []int{1, 0, 0} {
+			if got := read(t, c.ask(replica, "tasks/list", "", "")).Tasks; len(got) != want {
+				t.Errorf("tasks/list at replica %d: %+v", replica+1, got)
+			}
+		}
+		_, err := c.send(1, "tasks/get", id, fmt.Sprintf(`"taskId":%q`, id))
+		if fault, ok := err.(*raw.Fault); !ok || fault.Code != -32602 {
+			t.Errorf("tasks/get at another replica: %v", err)
 		}
 	}
 }
