@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"errors"
+	"net"
 	"net/url"
 	"strings"
 	"syscall"
@@ -43,16 +44,26 @@ func TestProgram(t *testing.T) {
 }
 
 func TestRemote(t *testing.T) {
+	const refused = "mcp.test ends the connection after the handshake of TLS: it may ask for a client certificate, which you name under client_cert"
 	s := RemoteServer{URL: &url.URL{Scheme: "https", User: url.UserPassword("me", "hunter-22"), Host: "mcp.test", Path: "/mcp"}}
 	for want, why := range map[string]error{
-		"nothing listens on mcp.test:443: start the server, or check the host and port of url":                                                                  syscall.ECONNREFUSED,
-		"https://mcp.test/mcp answered HTTP 200 with an odd content type and not with MCP: check the path of url":                                               &UnexpectedContentType{200, "a b"},
-		"mcp.test ends the connection after the handshake of TLS: it may ask for a client certificate, which you name under client_cert":                        errors.New("http2: client conn could not be established"),
+		"nothing listens on mcp.test:443: start the server, or check the host and port of url":                    syscall.ECONNREFUSED,
+		"https://mcp.test/mcp answered HTTP 200 with an odd content type and not with MCP: check the path of url": &UnexpectedContentType{200, "a b"},
+		refused: errors.New("http2: client conn could not be established"),
 		"mcp.test does not answer in HTTP/1.1: check the host and port of url; if it speaks TLS, write https://":                                                errors.New("malformed HTTP response"),
 		"https://mcp.test/mcp does not answer in time: check that the server is at work there, that no firewall is in between, and raise timeout if it is slow": ErrHandshakeTimeout,
 	} {
 		if got := Remote(s, why); got != want {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	for _, why := range []error{syscall.EPIPE, syscall.ECONNRESET} {
+		if got := Remote(s, &net.OpError{Op: "write", Err: why}); got != refused {
+			t.Errorf("%v: got %s", why, got)
+		}
+		clear := RemoteServer{URL: &url.URL{Scheme: "http", Host: "mcp.test"}}
+		if got := Remote(clear, why); !strings.Contains(got, "write https:// in url") {
+			t.Errorf("%v without TLS: got %s", why, got)
 		}
 	}
 }

@@ -99,7 +99,9 @@ func networkAdvice(u *url.URL, why error) string {
 	if e, ok := errors.AsType[*net.OpError](why); ok && e.Op == "remote error" { // an alert of TLS
 		return fmt.Sprintf("%s refuses TLS with this gateway (%v): it may ask for a client certificate, which you name under client_cert, or another version of TLS", host, e.Err)
 	}
-	if strings.Contains(why.Error(), "client conn could not be established") { // HTTP/2, and TLS 1.3 refused the client after its handshake
+	broken := errors.Is(why, syscall.ECONNRESET) || errors.Is(why, syscall.EPIPE)
+	// TLS 1.3 refuses a client after its handshake, when HTTP/2 or a request may have begun.
+	if broken && u.Scheme == "https" || strings.Contains(why.Error(), "client conn could not be established") {
 		return fmt.Sprintf("%s ends the connection after the handshake of TLS: it may ask for a client certificate, which you name under client_cert", host)
 	}
 	timeout, isNet := errors.AsType[net.Error](why)
@@ -112,7 +114,7 @@ func networkAdvice(u *url.URL, why error) string {
 		return fmt.Sprintf("%s does not answer in time: check that the server is at work there, that no firewall is in between, and raise timeout if it is slow", at)
 	case strings.Contains(why.Error(), "malformed HTTP"):
 		return fmt.Sprintf("%s does not answer in HTTP/1.1: check the host and port of url; if it speaks TLS, write https://", host)
-	case errors.Is(why, syscall.ECONNRESET), errors.Is(why, net.ErrClosed), strings.Contains(why.Error(), "EOF"):
+	case broken, errors.Is(why, net.ErrClosed), strings.Contains(why.Error(), "EOF"):
 		return fmt.Sprintf("%s ends the connection without an answer (%v): if it speaks TLS, write https:// in url; else look into its log", host, why)
 	default:
 		return ""
