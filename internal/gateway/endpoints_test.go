@@ -384,7 +384,8 @@ profiles: {old: {eras: legacy}, new: {eras: [modern]}, both: {eras: [legacy, mod
 
 // The profile of a request costs no allocation.
 func TestAuthenticationInProfileAllocations(t *testing.T) {
-	g, _ := start(t, profilesYAML(""), true)
+	g, end := start(t, profilesYAML(""), true)
+	end() // what else runs would count
 	for key, path := range map[string]string{"ann": "/mcp/coding", "dev": "/mcp", "ci": "/mcp/ops"} {
 		r, err := http.NewRequest(http.MethodPost, path, nil)
 		if err != nil {

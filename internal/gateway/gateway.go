@@ -389,9 +389,10 @@ func (g *Gateway) ProfileNames() []string { return g.endpoints.Load().Names() }
 // failed.
 func (g *Gateway) Run(ctx context.Context) error {
 	defer g.Close()
+	ui := g.newConsoles()
 	return g.runAll(ctx, func(life context.Context) error {
 		g.serveInstance(life)
-		return g.serve(ctx, life)
+		return g.serve(ctx, life, ui)
 	})
 }
 

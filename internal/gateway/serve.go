@@ -20,6 +20,7 @@ import (
 	"mcpgateway/internal/oauthmeta"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/requestid"
+	"mcpgateway/internal/webui"
 )
 
 const (
@@ -32,11 +33,10 @@ const (
 )
 
 // serve serves both addresses until ctx ends, then drains. life is the context of calls;
-// it ends early if another part of the gateway fails.
-func (g *Gateway) serve(ctx, life context.Context) error {
+// it ends early if another part of the gateway fails. ui is the console for the admin address, nil for none.
+func (g *Gateway) serve(ctx, life context.Context, ui *webui.Console) error {
 	active := &activeConns{}
 	g.logAuthModes()
-	ui := g.newConsoles()
 	base := func(net.Listener) context.Context { return life }
 	behind := &http.Server{
 		Handler: requestid.Handler(g.trustForwarded(g.refuseLoops(g.routes()))), BaseContext: base, ConnState: active.observe, ErrorLog: g.errorLog(),

@@ -292,6 +292,7 @@ func TestUnreadBodies(t *testing.T) {
 		<-served
 	})
 	g, _ := start(t, "auth: {mode: jwt, jwt: [{issuer: \"https://idp.example\", audience: gw}]}\n"+aDisabledUpstream, false)
+	<-g.started
 	for _, path := range []string{pathMCP, pathSSE, pathSSE + "/message", "/oauth/start", oauthmeta.ResourcePath, oauthmeta.ResourcePath + pathMCP, "/nowhere"} {
 		w := &timed{ResponseRecorder: httptest.NewRecorder()}
 		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}"))

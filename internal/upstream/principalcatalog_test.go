@@ -71,6 +71,7 @@ func TestGather(t *testing.T) {
 		if !ok || who != ann.Principal || s.State != connector.Ready || len(s.Catalog.Tools) != 2 {
 			t.Fatalf("%v %v %+v", ok, who, s)
 		}
+		synctest.Wait() // the gatherer is told after the lists are there
 		if keys := gathered.taken(); len(keys) == 0 || slices.ContainsFunc(keys, func(k string) bool { return k != key }) {
 			t.Errorf("gathered for %q", keys)
 		}

@@ -321,7 +321,7 @@ func TestStoreAway(t *testing.T) {
 		if n := testutil.ToFloat64(a.o.Metrics.unshared); said != 1 || n != 1 {
 			t.Errorf("%d notes, %v results wait", said, n)
 		}
-		time.Sleep(3 * retryEvery)
+		time.Sleep(3*retryEvery + retryEvery/2) // between two attempts
 		f.away.Store(false)
 		lacks(t, b, ann, id)
 		time.Sleep(2 * retryEvery)

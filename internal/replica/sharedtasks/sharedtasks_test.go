@@ -145,17 +145,17 @@ func TestStoreAway(t *testing.T) {
 		if _, _, err := a.Of(t.Context(), ann, 0); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("got %v", err)
 		}
-		time.Sleep(3 * retryEvery)
+		time.Sleep(3*retryEvery + retryEvery/2) // between two attempts
 		f.away.Store(false)
 		want(t, of(t, a, ann, 0), "meanwhile")
 		want(t, of(t, b, ann, 0), "before")
 		time.Sleep(2 * retryEvery)
 		want(t, of(t, b, ann, 0), "meanwhile")
+		cancel()
+		<-done
 		if len(a.unwritten) > 0 {
 			t.Errorf("%d changes wait", len(a.unwritten))
 		}
-		cancel()
-		<-done
 	})
 }
 
