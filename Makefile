@@ -26,7 +26,8 @@ test: ## installs what the tests need, then runs all of them
 	cd deploy/dist && $(GO) test -timeout $(TEST_TIMEOUT) -count=1 ./...
 	cd bench/tokens && $(GO) test -timeout $(TEST_TIMEOUT) -count=1 ./...
 
-race: ## the unit tests and a short soak under the race detector
+race: ## the unit tests and a short soak, of replicas too, under the race detector
+	test/replicas/install.sh
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./internal/... ./cmd/... ./test/soak
 
 soak: ## a million random calls; SOAK_CALLS sets another number
