@@ -84,6 +84,7 @@ var mayImport = map[string]struct {
 	"ttlcache":              {nil, "a cache knows nothing of its entries"},
 	"mask":                  {nil, "text is masked without regard to its origin; gateway hands in the secrets"},
 	"atomicfile":            {nil, "a file is replaced without regard to its content"},
+	"tlsfiles":              {nil, "files of TLS are read without regard to who serves with them"},
 	"statedir":              {[]string{"wire", "atomicfile"}, "files in the state folder are data; gateway says what they mean"},
 	"pins":                  {[]string{"wire", "statedir"}, "a definition is accepted by its digest, without regard to who lists it"},
 	"inspect":               {[]string{"requestid", "wire", "call", "catalog", "endpoint", "policy", "profile", "conform", "toolschema", "pins", "upstream", "upstream/connector"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},

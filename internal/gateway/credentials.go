@@ -10,6 +10,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/credentials"
+	"mcpgateway/internal/tlsfiles"
 )
 
 // newCredentials translates the credentials for an upstream. It returns nil if they are
@@ -17,7 +18,7 @@ import (
 func newCredentials(name string, u config.Connection, at *url.URL, store *credentials.Store) (*credentials.Source, error) {
 	a := u.Auth
 	o := credentials.Options{
-		Upstream: name, URL: at, Headers: dynamicHeaders(u.Headers), Store: store, Roots: upstreamRoots(u.CA),
+		Upstream: name, URL: at, Headers: dynamicHeaders(u.Headers), Store: store, Roots: tlsfiles.Roots(u.CA),
 		Kind: map[config.CredentialKind]credentials.Kind{
 			config.CredentialClient: credentials.Own, config.CredentialExchange: credentials.Exchange,
 			config.CredentialEnterprise: credentials.Enterprise, config.CredentialUser: credentials.User,

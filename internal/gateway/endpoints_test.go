@@ -407,7 +407,7 @@ func TestAuthenticationInProfileAllocations(t *testing.T) {
 // change without a restart.
 func TestProfilesOfCertificatesOverHTTP2(t *testing.T) {
 	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
-	pemFiles(t, dir, ca)
+	ca.WriteFiles(dir)
 	yaml := func(pins string) string {
 		return fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem, client_ca: %[1]s/ca.pem}\n", dir) +
 			"auth: {mode: mtls, mtls: [{cn: 'agent-*'" + pins + "}]}\npolicy: {default: allow}\n" + aDisabledUpstream +

@@ -1,11 +1,11 @@
 package gateway
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"mcpgateway/internal/tlsfiles"
 )
 
 // expiries is a collector of the times at which the credentials of the configuration in force
@@ -39,7 +39,7 @@ func (e expiries) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	if e.g.certs != nil {
-		gauge(certificateExpiry, firstExpiry(e.g.certs.get))
+		gauge(certificateExpiry, tlsfiles.FirstExpiry(e.g.certs.Get))
 	}
 	now := e.g.generation.Load()
 	for _, k := range now.cfg.Auth.APIKeys { // their ids differ
@@ -48,7 +48,7 @@ func (e expiries) Collect(to chan<- prometheus.Metric) {
 	for _, u := range now.entries {
 		c := u.active.Load()
 		if c.tls != nil {
-			gauge(clientCertExpiry, firstExpiry(c.tls), u.name)
+			gauge(clientCertExpiry, tlsfiles.FirstExpiry(c.tls), u.name)
 		}
 		if c.credentials != nil && c.credentials.TakesGrants() {
 			missing := 0.0
@@ -58,31 +58,4 @@ func (e expiries) Collect(to chan<- prometheus.Metric) {
 			to <- prometheus.MustNewConstMetric(grantMissing, prometheus.GaugeValue, missing, u.name)
 		}
 	}
-}
-
-// firstExpiry returns when the first certificate of the chains in use expires. It reads changed
-// files as a handshake does, so that a gateway without new connections reports them too.
-func firstExpiry(get func() (*tls.Config, error)) (first time.Time) {
-	conf, err := get()
-	if err != nil {
-		return first
-	}
-	for _, pair := range conf.Certificates {
-		for _, cert := range chainOf(&pair) {
-			if first.IsZero() || cert.NotAfter.Before(first) {
-				first = cert.NotAfter
-			}
-		}
-	}
-	return first
-}
-
-// chainOf returns the certificates of a pair.
-func chainOf(pair *tls.Certificate) (chain []*x509.Certificate) {
-	for _, der := range pair.Certificate {
-		if cert, err := x509.ParseCertificate(der); err == nil { // LoadX509KeyPair has parsed the first one
-			chain = append(chain, cert)
-		}
-	}
-	return chain
 }

@@ -47,7 +47,7 @@ func TestHandshakesCannotFloodTheLog(t *testing.T) {
 	const attempts = 200
 	core, logs := observer.New(zap.DebugLevel)
 	dir := t.TempDir()
-	pemFiles(t, dir, gatewaytest.NewAuthority(t))
+	gatewaytest.NewAuthority(t).WriteFiles(dir)
 	g, _ := startLogged(t, fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem}\n", dir)+aDisabledUpstream, false, zap.New(core))
 	for range attempts {
 		conn, err := net.Dial("tcp", g.Addr())

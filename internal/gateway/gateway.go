@@ -35,6 +35,7 @@ import (
 	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/store"
 	"mcpgateway/internal/telemetry"
+	"mcpgateway/internal/tlsfiles"
 	"mcpgateway/internal/tracing"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/upstream/connector"
@@ -133,7 +134,7 @@ type Gateway struct {
 	// endpoints are those of the generation in force, from the moment on when its profiles
 	// have tables.
 	endpoints atomic.Pointer[endpoint.Set]
-	certs     *certificateFiles // nil without TLS
+	certs     *tlsfiles.Files // nil without TLS
 
 	latest latest.Principals // the latest credentials of each principal
 

@@ -10,6 +10,7 @@ import (
 
 	"mcpgateway/internal/gatewaytest"
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/tlsfiles"
 )
 
 // gauge returns the value of a series on the page of the metrics, "" for none.
@@ -24,7 +25,7 @@ func gauge(t *testing.T, g *Gateway, series string) string {
 
 func TestGaugesOfTheConfiguration(t *testing.T) {
 	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
-	pemFiles(t, dir, ca)
+	ca.WriteFiles(dir)
 	const key = "2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b68"
 	g, _ := start(t, fmt.Sprintf(`
 tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem}
@@ -40,7 +41,7 @@ upstreams:
 		`mcp_gateway_api_key_expiry_timestamp_seconds{id="ci"}`:                            "1.893456e+09",
 		`mcp_gateway_api_key_expiry_timestamp_seconds{id="old"}`:                           "",
 		`mcp_gateway_upstream_concurrency_limit{upstream="other"}`:                         "",
-		`mcp_gateway_upstream_certificate_expiry_timestamp_seconds{upstream="certified"}`:  fmt.Sprintf("%g", float64(firstExpiry(g.certs.get).Unix())),
+		`mcp_gateway_upstream_certificate_expiry_timestamp_seconds{upstream="certified"}`:  fmt.Sprintf("%g", float64(tlsfiles.FirstExpiry(g.certs.Get).Unix())),
 		`mcp_gateway_upstream_certificate_expiry_timestamp_seconds{upstream="unreadable"}`: "",
 		`mcp_gateway_upstream_certificate_expiry_timestamp_seconds{upstream="granted"}`:    "",
 		`mcp_gateway_upstream_grant_missing{upstream="granted"}`:                           "1",
@@ -51,7 +52,7 @@ upstreams:
 			t.Errorf("%s is %q, want %q", series, got, value)
 		}
 	}
-	if at := firstExpiry(g.certs.get); !at.After(time.Now()) || gauge(t, g, "mcp_gateway_certificate_expiry_timestamp_seconds") == "" {
+	if at := tlsfiles.FirstExpiry(g.certs.Get); !at.After(time.Now()) || gauge(t, g, "mcp_gateway_certificate_expiry_timestamp_seconds") == "" {
 		t.Errorf("the certificate expires %s", at)
 	}
 	if text := page(t, g, "/metrics"); !strings.Contains(text, `mcp_gateway_build_info{goversion="go`) || !strings.Contains(text, `version="test"} 1`) {

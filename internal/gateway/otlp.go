@@ -57,14 +57,14 @@ func collectorTLS(c *config.OTLP, log *zap.Logger) (*tls.Config, error) {
 		return nil, nil
 	}
 	files := filesToward("telemetry.otlp.tls", c.TLS, log.Named("otlp"))
-	first, err := files.get()
+	first, err := files.Get()
 	if err != nil {
 		return nil, err
 	}
 	out := first.Clone()
 	if out.Certificates != nil {
 		out.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			now, err := files.get()
+			now, err := files.Get()
 			if err != nil {
 				return nil, err
 			}

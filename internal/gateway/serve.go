@@ -18,6 +18,7 @@ import (
 	"mcpgateway/internal/http1server"
 	"mcpgateway/internal/landing"
 	"mcpgateway/internal/oauthmeta"
+	"mcpgateway/internal/origin"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/webui"
@@ -39,11 +40,11 @@ func (g *Gateway) serve(ctx, life context.Context, ui *webui.Console) error {
 	g.logAuthModes()
 	base := func(net.Listener) context.Context { return life }
 	behind := &http.Server{
-		Handler: requestid.Handler(g.trustForwarded(g.refuseLoops(g.routes()))), BaseContext: base, ConnState: active.observe, ErrorLog: g.errorLog(),
+		Handler: requestid.Handler(origin.TrustProxies(g.cfg.TrustedProxies, g.refuseLoops(g.routes()))), BaseContext: base, ConnState: active.observe, ErrorLog: g.errorLog(),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 	}
 	if g.certs != nil {
-		behind.TLSConfig = g.certs.config()
+		behind.TLSConfig = g.certs.ServerConfig()
 	}
 	mcp := http1server.New(behind)
 	forOperators := admin.Options{

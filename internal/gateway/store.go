@@ -80,7 +80,7 @@ func storeOptions(cfg *config.Config, log *zap.Logger) redis.Options {
 		o.Mode = redis.Cluster
 	}
 	if servers.TLS {
-		o.TLS = filesToward("store.tls", cfg.Store.TLS, log.Named("store")).get
+		o.TLS = filesToward("store.tls", cfg.Store.TLS, log.Named("store")).Get
 	}
 	return o
 }

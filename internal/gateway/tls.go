@@ -2,40 +2,20 @@ package gateway
 
 import (
 	"crypto/tls"
-	"fmt"
 
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/tlsfiles"
 )
 
-// certificateFiles are the files of the key tls.
-type certificateFiles struct{ *tlsFiles }
-
-// newCertificates reads the files. With auth.mode mtls, a client without a certificate may
-// connect, and HTTP tells it which authentication is required. Otherwise client_ca makes a
-// certificate mandatory.
-func newCertificates(cfg *config.Config, log *zap.Logger) (*certificateFiles, error) {
-	t, clientAuth := cfg.TLS, tls.RequireAndVerifyClientCert
-	if cfg.Auth.Has(config.AuthMTLS) {
-		clientAuth = tls.VerifyClientCertIfGiven
-	}
-	f := &tlsFiles{files: []string{t.Cert, t.Key, t.ClientCA}, log: log}
-	f.read = func() (*tls.Config, error) {
-		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-		if err != nil {
-			return nil, fmt.Errorf("tls.cert and tls.key: %w", err)
-		}
-		out := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, Certificates: []tls.Certificate{pair}}
-		if t.ClientCA == "" {
-			return out, nil
-		}
-		out.ClientAuth = clientAuth
-		out.ClientCAs, err = readPool("tls.client_ca", t.ClientCA)
-		return out, err
-	}
-	_, err := f.get()
-	return &certificateFiles{f}, err
+// newCertificates reads the files of the key tls. With auth.mode mtls, a client without a
+// certificate may connect, and HTTP tells it which authentication is required. Otherwise
+// client_ca makes a certificate mandatory.
+func newCertificates(cfg *config.Config, log *zap.Logger) (*tlsfiles.Files, error) {
+	return tlsfiles.Server(tlsfiles.ServerOptions{
+		Cert: cfg.TLS.Cert, Key: cfg.TLS.Key, ClientCA: cfg.TLS.ClientCA, ClientCertOptional: cfg.Auth.Has(config.AuthMTLS),
+	}, log)
 }
 
 // CheckTLS returns why the files of the key tls cannot be used, nil if they can or if there
@@ -48,13 +28,20 @@ func CheckTLS(cfg *config.Config) error {
 	return err
 }
 
-// config returns the configuration of a server.
-func (c *certificateFiles) config() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, GetConfigForClient: c.configForClient}
+// upstreamTLS returns the configuration of TLS toward an upstream, nil if the keys ca and
+// client_cert are not set.
+func upstreamTLS(name string, u config.Connection, log *zap.Logger) func() (*tls.Config, error) {
+	if u.CA == "" && u.ClientCert.Cert == "" {
+		return nil
+	}
+	return tlsfiles.Client(tlsfiles.ClientOptions{
+		CA: u.CA, CAName: "ca", Cert: u.ClientCert.Cert, Key: u.ClientCert.Key, CertName: "client_cert",
+	}, log.With(zap.String("upstream", name))).Get
 }
 
-// protocols are the versions of HTTP, the preferred one first.
-var protocols = []string{"h2", "http/1.1"}
-
-// configForClient returns the configuration of one handshake.
-func (c *certificateFiles) configForClient(*tls.ClientHelloInfo) (*tls.Config, error) { return c.get() }
+// filesToward are the files of TLS toward a server, below a key of the configuration.
+func filesToward(key string, c config.ClientTLS, log *zap.Logger) *tlsfiles.Files {
+	return tlsfiles.Client(tlsfiles.ClientOptions{
+		CA: c.CA, CAName: key + ".ca", Cert: c.Cert, Key: c.Key, CertName: key + ".cert",
+	}, log)
+}

@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -18,22 +15,6 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gatewaytest"
 )
-
-// pemFiles writes the files of the key tls into a folder.
-func pemFiles(t *testing.T, dir string, ca *gatewaytest.Authority) {
-	t.Helper()
-	cert, key := ca.Server()
-	for name, data := range map[string][]byte{"cert.pem": cert, "key.pem": key, "ca.pem": ca.PEM()} {
-		// The file is replaced as a whole, as by programs that renew certificates.
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file+".new", data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file+".new", file); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // overTLS returns a client that trusts an authority and sends the given certificate, if any.
 // Each request uses a new connection.
@@ -58,7 +39,7 @@ const aDisabledUpstream = "upstreams: {a: {command: a, disabled: true}}\n"
 
 func TestClientCertificates(t *testing.T) {
 	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
-	pemFiles(t, dir, ca)
+	ca.WriteFiles(dir)
 	files := fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem, client_ca: %[1]s/ca.pem}\n", dir)
 	g, _ := start(t, files+"auth: {mode: mtls, mtls: [{cn: 'agent-*', subject: '*'}]}\npolicy: {default: allow}\n"+aDisabledUpstream, false)
 	named := func(ca *gatewaytest.Authority, cn string) tls.Certificate {
@@ -92,7 +73,7 @@ func TestClientCertificates(t *testing.T) {
 // Without auth.mode mtls, client_ca refuses handshakes with unknown certificates.
 func TestCertificatesBesideKeys(t *testing.T) {
 	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
-	pemFiles(t, dir, ca)
+	ca.WriteFiles(dir)
 	g, _ := start(t, fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem, client_ca: %[1]s/ca.pem}\n", dir)+aDisabledUpstream, false)
 	if status, _, _, err := ping(overTLS(t, ca), g.URL()); err == nil {
 		t.Errorf("without a certificate: %d", status)
@@ -100,119 +81,6 @@ func TestCertificatesBesideKeys(t *testing.T) {
 	with := ca.Client(func(c *x509.Certificate) { c.Subject.CommonName = "any" })
 	if status, _, body, err := ping(overTLS(t, ca, with), g.URL()); status != http.StatusOK {
 		t.Errorf("got %d %s %v", status, body, err)
-	}
-}
-
-func TestCertificateFilesChange(t *testing.T) {
-	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
-	pemFiles(t, dir, ca)
-	core, logs := observer.New(zap.InfoLevel)
-	cfg := &config.Config{TLS: config.TLS{Cert: dir + "/cert.pem", Key: dir + "/key.pem", ClientCA: dir + "/ca.pem"}}
-	c, err := newCertificates(cfg, zap.New(core))
-	if err != nil {
-		t.Fatal(err)
-	}
-	serial := func() string {
-		// A handshake does the same after certCheckInterval.
-		c.mu.Lock()
-		c.checked = time.Time{}
-		c.mu.Unlock()
-		conf, err := c.configForClient(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		leaf, err := x509.ParseCertificate(conf.Certificates[0].Certificate[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return leaf.SerialNumber.String()
-	}
-	first := serial()
-	if serial() != first || logs.Len() != 0 {
-		t.Errorf("unchanged files were read again: %v", logs.All())
-	}
-	pemFiles(t, dir, gatewaytest.NewAuthority(t))
-	second := serial()
-	if second == first {
-		t.Error("the new certificate is not in use")
-	}
-	if err := os.WriteFile(dir+"/key.pem", []byte("no key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if serial() != second || logs.FilterLevelExact(zap.WarnLevel).Len() != 1 {
-		t.Errorf("after a bad file: %v", logs.All())
-	}
-	serial()
-	if n := logs.FilterLevelExact(zap.WarnLevel).Len(); n != 1 {
-		t.Errorf("one bad file was reported %d times", n)
-	}
-	pemFiles(t, dir, ca)
-	if serial() == second {
-		t.Error("the certificate after the bad file is not in use")
-	}
-	// The metric looks at the files, too.
-	if err := os.WriteFile(dir+"/key.pem", []byte("no key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c.mu.Lock()
-	c.checked = time.Time{}
-	c.mu.Unlock()
-	if at := firstExpiry(c.get); !at.After(time.Now()) || logs.FilterLevelExact(zap.WarnLevel).Len() != 2 {
-		t.Errorf("the certificate in use expires %s; the log has %v", at, logs.All())
-	}
-}
-
-func TestFaultyCertificateFiles(t *testing.T) {
-	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
-	pemFiles(t, dir, ca)
-	if err := os.WriteFile(dir+"/empty.pem", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for want, files := range map[string]config.TLS{
-		"tls.cert and tls.key": {Cert: dir + "/none.pem", Key: dir + "/key.pem"},
-		"tls.client_ca":        {Cert: dir + "/cert.pem", Key: dir + "/key.pem", ClientCA: dir + "/none.pem"},
-		"no certificates":      {Cert: dir + "/cert.pem", Key: dir + "/key.pem", ClientCA: dir + "/empty.pem"},
-	} {
-		if _, err := newCertificates(&config.Config{TLS: files}, zap.NewNop()); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v", files, err)
-		}
-	}
-}
-
-// X-Forwarded headers count only from trusted proxies.
-func TestTrustedProxies(t *testing.T) {
-	for _, tc := range []struct {
-		name, from string
-		headers    []string
-		want       string // address, host and scheme
-	}{
-		{"stranger", "198.51.100.1:9", []string{"X-Forwarded-For", "1.1.1.1", "X-Forwarded-Host", "evil", "X-Forwarded-Proto", "https"}, "198.51.100.1:9 gw "},
-		{"proxy", "10.1.2.3:9", []string{"X-Forwarded-For", "1.1.1.1", "X-Forwarded-Host", "mcp.example.com", "X-Forwarded-Proto", "HTTPS"}, "1.1.1.1:0 mcp.example.com https"},
-		{"mapped address", "[::ffff:10.1.2.3]:9", []string{"X-Forwarded-For", "1.1.1.1"}, "1.1.1.1:0 gw "},
-		{"proxies in a row", "10.1.2.3:9", []string{"X-Forwarded-For", "6.6.6.6, 1.1.1.1", "X-Forwarded-For", "10.9.9.9"}, "1.1.1.1:0 gw "},
-		{"only proxies", "10.1.2.3:9", []string{"X-Forwarded-For", "10.0.0.1,10.0.0.2"}, "10.0.0.1:0 gw "},
-		{"nonsense", "10.1.2.3:9", []string{"X-Forwarded-For", "1.1.1.1, unknown", "X-Forwarded-Host", "a/b", "X-Forwarded-Proto", "ftp"}, "10.1.2.3:9 gw "},
-		{"host appended", "10.1.2.3:9", []string{"X-Forwarded-Host", "evil", "X-Forwarded-Host", "mcp.example.com"}, "10.1.2.3:9 mcp.example.com "},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			g := &Gateway{cfg: &config.Config{TrustedProxies: []string{"10.0.0.0/8"}}}
-			got := ""
-			h := g.trustForwarded(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				got = r.RemoteAddr + " " + r.Host + " " + r.URL.Scheme
-			}))
-			r, err := http.NewRequest(http.MethodPost, "/mcp", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.RemoteAddr, r.Host = tc.from, "gw"
-			for i := 0; i < len(tc.headers); i += 2 {
-				r.Header.Add(tc.headers[i], tc.headers[i+1])
-			}
-			h.ServeHTTP(nil, r)
-			if got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
-		})
 	}
 }
 
@@ -255,7 +123,7 @@ func TestInsecureIsLogged(t *testing.T) {
 // Over TLS clients may use HTTP/2. Draining ends its streams cleanly.
 func TestHTTP2(t *testing.T) {
 	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
-	pemFiles(t, dir, ca)
+	ca.WriteFiles(dir)
 	g, end := start(t, fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem}\n", dir)+aDisabledUpstream, false)
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: ca.Pool()}}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -293,7 +161,7 @@ func TestHTTP2(t *testing.T) {
 // requests.
 func TestTLSSessionsResume(t *testing.T) {
 	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
-	pemFiles(t, dir, ca)
+	ca.WriteFiles(dir)
 	g, _ := start(t, fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem}\n", dir)+aDisabledUpstream, false)
 	for _, h2 := range []bool{false, true} {
 		handshakes, resumed := 0, 0

@@ -10,6 +10,8 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -68,6 +70,32 @@ func (a *Authority) Client(with func(*x509.Certificate)) tls.Certificate {
 	k := newKey(a.t)
 	der := create(a.t, tmpl, a.cert, k, a.key)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: k, Leaf: parse(a.t, der)}
+}
+
+// WriteFiles writes a certificate for loopback into cert.pem and key.pem of a folder, one of a client
+// into client.pem and client-key.pem, and this authority into ca.pem. Files that exist are
+// replaced as a whole, as by programs that renew certificates.
+func (a *Authority) WriteFiles(dir string) {
+	a.t.Helper()
+	cert, key := a.Server()
+	client := a.Client(func(c *x509.Certificate) { c.Subject.CommonName = "gateway" })
+	clientKey, err := x509.MarshalPKCS8PrivateKey(client.PrivateKey)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{
+		"cert.pem": cert, "key.pem": key, "ca.pem": a.PEM(),
+		"client.pem":     pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: client.Certificate[0]}),
+		"client-key.pem": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: clientKey}),
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file+".new", data, 0o600); err != nil {
+			a.t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			a.t.Fatal(err)
+		}
+	}
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {

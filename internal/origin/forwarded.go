@@ -1,4 +1,4 @@
-package gateway
+package origin
 
 import (
 	"net"
@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// trustForwarded applies the X-Forwarded headers of trusted proxies: they replace the
-// address and the host of the client, and the scheme of the URL. Those of other senders are
-// ignored.
-func (g *Gateway) trustForwarded(next http.Handler) http.Handler {
+// TrustProxies applies the X-Forwarded headers of trusted proxies before a handler: they
+// replace the address and the host of the client, and the scheme of the URL. Those of other
+// senders are ignored. Each proxy is a network in CIDR form; another form panics.
+func TrustProxies(proxies []string, next http.Handler) http.Handler {
 	var trusted trustedProxies
-	for _, n := range g.cfg.TrustedProxies {
-		trusted = append(trusted, netip.MustParsePrefix(n)) // config has checked its form
+	for _, n := range proxies {
+		trusted = append(trusted, netip.MustParsePrefix(n))
 	}
 	if len(trusted) == 0 {
 		return next

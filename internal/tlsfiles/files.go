@@ -1,0 +1,96 @@
+package tlsfiles
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// checkInterval is the least time between two checks of the files.
+const checkInterval = time.Second
+
+// Files is a configuration of TLS from files. Each handshake asks for it. New files that
+// cannot be used are logged, and the old ones stay in use. It is safe for concurrent use.
+type Files struct {
+	files []string // "" for none
+	read  func() (*tls.Config, error)
+	log   *zap.Logger
+
+	mu      sync.Mutex
+	current *tls.Config // nil before the first success
+	loaded  []stamp
+	checked time.Time
+}
+
+// stamp identifies the content of a file.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// Get returns the configuration, which the caller must not change. Files that have changed are
+// read at most once per second. The error is that of the first reading, and says which file
+// cannot be used.
+func (f *Files) Get() (*tls.Config, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	if f.current == nil {
+		f.loaded, f.checked = f.stamps(), now
+		var err error
+		f.current, err = f.read()
+		return f.current, err
+	}
+	if now.Sub(f.checked) >= checkInterval {
+		f.checked = now
+		f.renew()
+	}
+	return f.current, nil
+}
+
+// renew reads the files if they have changed. The caller holds mu.
+func (f *Files) renew() {
+	stamps := f.stamps()
+	if slices.Equal(stamps, f.loaded) {
+		return
+	}
+	next, err := f.read()
+	if err != nil {
+		// The next change is tried again: the files may be replaced one after the other.
+		f.log.Warn("new TLS files cannot be used; the old certificates stay in use", zap.Error(err))
+	} else {
+		f.current = next
+		f.log.Info("TLS files have changed and are in use")
+	}
+	f.loaded = stamps
+}
+
+func (f *Files) stamps() []stamp {
+	all := make([]stamp, len(f.files))
+	for i, file := range f.files {
+		if info, err := os.Stat(file); err == nil {
+			all[i] = stamp{info.ModTime(), info.Size()}
+		}
+	}
+	return all
+}
+
+// readPool reads a file with the certificates of authorities.
+func readPool(key, file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New(key + ": " + file + " has no certificates in PEM")
+	}
+	return pool, nil
+}
