@@ -277,7 +277,7 @@ func decodedViolation(path, query string) string {
 
 const misreadable = "it has a character that may be read as a slash, a backslash or a percent sign"
 
-// decode takes one level of percent-encoding away. What is no encoding stays.
+// decode takes one level of percent-encoding away. Other text stays.
 func decode(s string) string {
 	if !strings.Contains(s, "%") {
 		return s

@@ -17,7 +17,7 @@ func TestActionsWithoutToken(t *testing.T) {
 	}
 }
 
-// What keeps people from the console at the main address is warned of.
+// Settings that keep people from the console at the main address are warned of.
 func TestPublicConsole(t *testing.T) {
 	rule := "policy: {rules: [{name: ops, effect: allow, who: {groups: [ops]}, what: {admin: true}}, {name: all, effect: allow}]}\n"
 	for text, want := range map[string]string{

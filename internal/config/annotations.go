@@ -3,7 +3,7 @@ package config
 // Annotations are hints about what a tool does. Nil stands for one that is not given.
 type Annotations struct {
 	ReadOnlyHint    *bool `yaml:"readOnlyHint" doc:"the tool changes nothing"`
-	DestructiveHint *bool `yaml:"destructiveHint" doc:"what the tool changes may be lost"`
+	DestructiveHint *bool `yaml:"destructiveHint" doc:"the tool may destroy or overwrite data"`
 	IdempotentHint  *bool `yaml:"idempotentHint" doc:"the same call again changes nothing more"`
 	OpenWorldHint   *bool `yaml:"openWorldHint" doc:"the tool reaches beyond a closed set of things, such as the web"`
 }

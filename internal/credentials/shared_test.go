@@ -202,7 +202,7 @@ func TestMoveToTheStore(t *testing.T) {
 			t.Errorf("%s still has the grant", dir)
 		}
 	}
-	// What is removed stays removed, also if a folder has the grant.
+	// A removed grant stays removed, also if a folder has it.
 	must(t, all[0].remove(t.Context(), name, nil))
 	must(t, NewStore(folders[1]).save(t.Context(), name, grant{Access: "again"}))
 	var g grant

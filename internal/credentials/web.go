@@ -385,7 +385,7 @@ func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 	page(rw, http.StatusOK, fmt.Sprintf("Access to %s is granted. You can close this page and go back to your application.", t.Link.Upstream))
 }
 
-// findPending returns the entry that a browser asks for. What cannot be an id is not looked up.
+// findPending returns the entry that a browser asks for. A text that cannot be an id is not looked up.
 func findPending[T any](r *http.Request, p *pending[T], id string) (what T, ok bool, err error) {
 	if len(id) != idSize {
 		return what, false, nil

@@ -132,7 +132,7 @@ func (s *Server) renewStates(ctx context.Context) {
 
 // restore subscribes to the resources that the client of a session has subscribed to at another
 // replica. Each of them counts as updated, because its updates may have been missed. restore is called
-// when a stream can carry them, and does not block. What fails is tried again for the next stream.
+// when a stream can carry them, and does not block. A subscription that fails is tried again for the next stream.
 func (s *Server) restore(sess *session.Session) {
 	if s.options.Subscriptions == nil {
 		return

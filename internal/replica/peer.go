@@ -65,7 +65,7 @@ type droppedPeer struct {
 	at time.Time
 }
 
-// newLink begins a link to a peer. What waits for the former one is dropped. The caller holds mu.
+// newLink begins a link to a peer. Messages that wait for the former one are dropped. The caller holds mu.
 func (r *Replicas) newLink(p *peer) {
 	if p.endLink != nil {
 		p.endLink()

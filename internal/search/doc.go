@@ -7,7 +7,7 @@
 //
 // An index is made of the documents that one view shows. Nothing is shared between indexes
 // but the documents themselves: ranks, scores, totals and the time of a search depend only on
-// the documents of the index. What the view hides can therefore not be found or guessed.
+// the documents of the index. Documents that the view hides can therefore not be found or guessed.
 //
 // Words are split at case, digits and punctuation, written in lower case, and stemmed as
 // English. Abbreviations count as the words that they stand for. Text in scripts without

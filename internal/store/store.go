@@ -29,7 +29,7 @@ type Key struct {
 
 // Store keeps things for a time. Its methods may be called by any number of goroutines at once, and
 // do not change or keep the slices that they get. Every time to live is counted from the last
-// change, and is at least a millisecond. What is returned belongs to the caller.
+// change, and is at least a millisecond. Returned slices belong to the caller.
 //
 // A method returns soon after its context has ended. Then, and with any other error, it is not
 // known whether a change was made.

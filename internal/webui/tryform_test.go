@@ -138,7 +138,7 @@ func TestFormsRearrange(t *testing.T) {
 	}
 }
 
-// What no form can show is left to the JSON.
+// Schemas that no form can show are left to the JSON.
 func TestFormsGiveUp(t *testing.T) {
 	wide := `{"type":"object","properties":{"a":{}`
 	for i := range 400 {

@@ -296,7 +296,7 @@ func TestApps(t *testing.T) {
 	}
 }
 
-// What a server says is escaped on every page of a try.
+// Every page of a try escapes the texts of servers.
 func TestHostileTry(t *testing.T) {
 	bad := wire.String(hostile)
 	content := wire.SetMember(wire.Raw(`{"type":"text"}`), "text", bad)

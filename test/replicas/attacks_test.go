@@ -209,7 +209,7 @@ func overwrite(ctx context.Context, db *redis.Client, key, kind string, change f
 	return nil
 }
 
-// Whoever can write to the store can make what is in it worthless, and nothing else: what no replica has sealed for its place is refused, counted and
+// Somebody who can write to the store can make its values worthless, and nothing else: a value that no replica has sealed for its place is refused, counted and
 // logged. No replica ends or hangs, and all share again afterwards.
 func TestPoisonedStore(t *testing.T) {
 	addr, _ := rig.StartRedis(t)

@@ -99,7 +99,7 @@ func TestSessionsAreForgotten(t *testing.T) {
 	})
 }
 
-// What no gateway has written is ignored.
+// Entries that no gateway has written are ignored.
 func TestMalformedSessions(t *testing.T) {
 	s := new(store.Memory)
 	if _, err := s.PutField(t.Context(), sessionsOf("dead"), "f", []byte("x"), 1, TTL); err != nil {

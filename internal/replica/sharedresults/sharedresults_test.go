@@ -211,7 +211,7 @@ func contractProfiles(t *testing.T, open func(results.Limits) (a, b kept)) {
 	}
 }
 
-// What one principal keeps at many replicas at once stays within the bound in the store.
+// All results that one principal keeps at many replicas at once stay within the bound in the store.
 func TestBoundAcrossReplicas(t *testing.T) {
 	var m store.Memory
 	size := document(strings.Repeat("x", 1000)).Size()

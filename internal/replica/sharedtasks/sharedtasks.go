@@ -145,7 +145,7 @@ func (b *Book) makeRoom(ctx context.Context, identity string) error {
 	return nil
 }
 
-// entries returns what the store has of a principal. What no gateway has written is ignored.
+// entries returns what the store has of a principal. Entries that no gateway has written are ignored.
 func (b *Book) entries(ctx context.Context, identity string) (map[string]*entry, error) {
 	fields, err := b.store.Fields(ctx, keyOf(identity))
 	if err != nil {

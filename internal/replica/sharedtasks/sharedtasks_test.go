@@ -125,7 +125,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// What changes while the store is away is seen at its replica, and at the others when the store is back.
+// A change while the store is away is seen at its replica at once, and at the others when the store is back.
 func TestStoreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f flaky
@@ -159,7 +159,7 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// What no gateway has written, or what was moved, is in no list.
+// Entries that no gateway has written, or that were moved, are in no list.
 func TestPoisoned(t *testing.T) {
 	var m store.Memory
 	refused := 0
