@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
-	"time"
 
 	"mcpgateway/internal/atomicfile"
 )
@@ -232,43 +231,19 @@ func makeKey(at string) error {
 	return nil
 }
 
-// lockPause is the time between attempts to take a lock that another process holds.
-const lockPause = 20 * time.Millisecond
-
-// lock implements values.
+// lock implements values. The lock is also that of other processes.
 func (s *folder) lock(ctx context.Context, name string) (func(bool), error) {
-	f, err := s.lockFile(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return func(bool) { _ = f.Close() }, nil // releases the lock
-}
-
-// lockFile waits for the lock of the processes. The file is not removed afterwards, since
-// two processes could then lock different files.
-func (s *folder) lockFile(ctx context.Context, name string) (*os.File, error) {
-	at := s.file(name) + ".lock"
+	at := s.file(name)
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 		return nil, storeError(err)
 	}
-	f, err := os.OpenFile(at, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
+	unlock, err := atomicfile.Lock(ctx, at)
+	switch {
+	case err == nil:
+		return func(bool) { unlock() }, nil
+	case ctx.Err() != nil:
+		return nil, err
+	default:
 		return nil, storeError(err)
-	}
-	for {
-		ok, err := tryLock(f)
-		switch {
-		case ok:
-			return f, nil
-		case err != nil:
-			_ = f.Close()
-			return nil, storeError(err)
-		}
-		select {
-		case <-time.After(lockPause):
-		case <-ctx.Done():
-			_ = f.Close()
-			return nil, ctx.Err()
-		}
 	}
 }

@@ -40,8 +40,8 @@ const (
 	// lockLife is how long a replica that dies keeps others from changing a grant. It is longer than anybody holds
 	// a lock.
 	lockLife = attemptTime + 3*storeTime
-	// maxLockPause bounds the time between attempts to take a lock of another replica.
-	maxLockPause = 200 * time.Millisecond
+	// lockPause and maxLockPause bound the time between attempts to take a lock of another replica.
+	lockPause, maxLockPause = 20 * time.Millisecond, 200 * time.Millisecond
 )
 
 // shared keeps values in a store that replicas share.

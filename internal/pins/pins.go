@@ -3,7 +3,6 @@ package pins
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,14 +12,13 @@ import (
 
 	"go.uber.org/zap"
 
-	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/wire"
 )
 
 // Store keeps accepted definitions, with their digests, in one file of the state folder. It
-// accepts the first list of an upstream that has tools as it is. Another process, such as
-// gateway pin, may write the file too. The methods may be called by many goroutines at
-// once.
+// accepts the first list of an upstream that has tools as it is. Other processes, such as
+// gateway pin, and other stores may write the file too: each write is made to what the file
+// says at that moment, so none is lost. The methods may be called by many goroutines at once.
 type Store struct {
 	file string
 	log  *zap.Logger
@@ -28,28 +26,10 @@ type Store struct {
 	mu      sync.Mutex
 	content content
 	info    os.FileInfo // of the file that content was read from, nil if there was none
+	foreign bool        // content has what another process or store wrote, and Changed has not said so
 	digests map[string]digestedTools
 	bare    map[string]bool    // the upstreams whose tools are pinned without default values
 	started map[[2]string]bool // upstream and tool whose definition at this start was noted
-}
-
-// content is what the file contains.
-type content struct {
-	Upstreams map[string]map[string]string `json:"upstreams"` // by name: digests by tool
-	// History says more about the tools, by upstream and tool. Files of older versions lack it.
-	History map[string]map[string]*history `json:"history,omitempty"`
-	// Refused are the digests of definitions that a person has refused, by upstream and tool.
-	Refused map[string]map[string]string `json:"refused,omitempty"`
-
-	texts int // bytes of the definitions in History, counted by copy
-}
-
-// historyOf returns what is known of a tool, which may be empty.
-func (c *content) historyOf(upstream, tool string) *history {
-	if h := c.History[upstream][tool]; h != nil {
-		return h
-	}
-	return &history{}
 }
 
 // digestedTools caches the digests of a list, so that not every table computes them.
@@ -72,6 +52,7 @@ func Open(dir string, log *zap.Logger) (*Store, error) {
 	if err := s.read(); err != nil {
 		return nil, fmt.Errorf("pin: %w; repair the file, or remove it to accept the tools that are listed at the next start", err)
 	}
+	s.foreign = false
 	return s, nil
 }
 
@@ -85,37 +66,6 @@ func (s *Store) IgnoreDefaults(upstream string) {
 	delete(s.digests, upstream)
 }
 
-// read reads the file if it has changed. The caller holds mu.
-func (s *Store) read() error {
-	info, err := os.Stat(s.file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		s.content, s.info = content{}, nil
-		return nil
-	case err != nil:
-		return err
-	case s.info != nil && os.SameFile(info, s.info) && info.ModTime().Equal(s.info.ModTime()) && info.Size() == s.info.Size():
-		return nil
-	}
-	var c content
-	if err := statedir.ReadFile(s.file, &c); err != nil {
-		return fmt.Errorf("%s cannot be read: %w", s.file, err)
-	}
-	s.content, s.info = c, info
-	return nil
-}
-
-// Changed reports whether another process has written the file since it was last read.
-func (s *Store) Changed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.info
-	if err := s.read(); err != nil {
-		return false // Held reports it
-	}
-	return s.info != before
-}
-
 // Held returns for each tool of a list why it must not be published, "" if it may be.
 // fresh says that the list was gathered as a whole, and the upstream still offers it: only
 // such a list is accepted as the first one.
@@ -127,18 +77,24 @@ func (s *Store) Held(upstream string, tools []wire.Raw, fresh bool) []string {
 		s.log.Error("pinned tools cannot be read; those that were read before stay in force", zap.Error(unread))
 	}
 	digests := s.digestsOf(upstream, tools)
-	accepted, known := s.content.Upstreams[upstream]
-	if !known {
+	if _, known := s.content.Upstreams[upstream]; !known {
 		return s.acceptFirst(upstream, tools, digests, fresh, unread)
 	}
 	if fresh && unread == nil {
 		s.noteStarts(upstream, tools, digests)
 	}
+	return s.reasons(upstream, tools, digests)
+}
+
+// reasons is Held for an upstream with accepted tools. The caller holds mu.
+func (s *Store) reasons(upstream string, tools []wire.Raw, digests []string) []string {
+	accepted, refused := s.content.Upstreams[upstream], s.content.Refused[upstream]
 	reasons := make([]string, len(tools))
 	for i, raw := range tools {
-		before, ok := accepted[keyOf(raw, digests[i])]
+		key := keyOf(raw, digests[i])
+		before, ok := accepted[key]
 		switch {
-		case before != digests[i] && s.content.Refused[upstream][keyOf(raw, digests[i])] == digests[i]:
+		case before != digests[i] && refused[key] == digests[i]:
 			reasons[i] = fmt.Sprintf("%s (%s); gateway pin accepts it after all", refusedReason, short(digests[i]))
 		case !ok:
 			reasons[i] = fmt.Sprintf("it is new since the tools were pinned (%s); gateway pin accepts it", short(digests[i]))
@@ -173,8 +129,7 @@ func (s *Store) changed(upstream string, tool wire.Raw, now, before string) stri
 
 // noteStarts notes the definitions at this start. The caller holds mu.
 func (s *Store) noteStarts(upstream string, tools []wire.Raw, digests []string) {
-	var next content // a copy, once something is to be noted
-	changed := false
+	var due []int // positions of tools of which there is something to note
 	for i, raw := range tools {
 		key := keyOf(raw, digests[i])
 		at := [2]string{upstream, key}
@@ -183,28 +138,47 @@ func (s *Store) noteStarts(upstream string, tools []wire.Raw, digests []string) 
 			continue
 		}
 		s.started[at] = true
-		h, whole := s.content.historyOf(upstream, key), s.acceptedWhole(upstream, before, raw)
-		steady := before == digests[i] && len(h.Starts) == 0 || whole
-		lacksText := (before == digests[i] || whole) && h.Definition == ""
-		if steady && !lacksText {
+		h := s.content.historyOf(upstream, key)
+		same, whole := before == digests[i], s.acceptedWhole(upstream, before, raw)
+		steady := same && len(h.Starts) == 0 || whole
+		if !steady || (same || whole) && h.Definition == "" {
+			due = append(due, i)
+		}
+	}
+	if len(due) == 0 {
+		return
+	}
+	if err := s.writeStarts(upstream, tools, digests, due); err != nil {
+		s.log.Debug("how often pinned tools differ cannot be noted", zap.Error(err))
+	}
+}
+
+// writeStarts notes the definitions of some tools of a list in the file. The caller holds mu.
+func (s *Store) writeStarts(upstream string, tools []wire.Raw, digests []string, due []int) error {
+	unlock, err := s.lockFile()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	next, changed := s.content.copy(), false
+	for _, i := range due {
+		key := keyOf(tools[i], digests[i])
+		before, known := next.Upstreams[upstream][key]
+		if !known {
 			continue
 		}
-		if next.Upstreams == nil {
-			next = s.content.copy()
+		h, whole := next.historyFor(upstream, key), s.acceptedWhole(upstream, before, tools[i])
+		if (before == digests[i] || whole) && h.Definition == "" { // an older version has accepted it
+			changed = next.keepText(h, tools[i]) || changed
 		}
-		if lacksText { // an older version has accepted it
-			changed = next.keepText(next.historyFor(upstream, key), raw) || changed
-		}
-		if !steady {
-			changed = next.historyFor(upstream, key).noteStart(before, digests[i]) || changed
+		if !whole {
+			changed = h.noteStart(before, digests[i]) || changed
 		}
 	}
 	if !changed {
-		return
+		return nil
 	}
-	if err := s.save(next); err != nil {
-		s.log.Debug("how often pinned tools differ cannot be noted", zap.Error(err))
-	}
+	return s.save(next)
 }
 
 // acceptFirst accepts the first list of an upstream, and returns the same as Held. unread
@@ -214,16 +188,26 @@ func (s *Store) acceptFirst(upstream string, tools []wire.Raw, digests []string,
 	if !fresh || len(tools) == 0 {
 		return reasons
 	}
-	err, reason := unread, "it cannot be pinned: the file of pinned tools cannot be read"
-	if err == nil {
-		err, reason = s.accept(upstream, tools, digests, firsts(tools, digests), true), "it cannot be pinned: state_dir cannot be written"
-	}
-	if err != nil {
+	refuse := func(reason string, err error) []string {
 		s.log.Error("tools cannot be pinned, and are hidden", zap.String("upstream", upstream), zap.Error(err))
 		for i := range reasons {
 			reasons[i] = reason
 		}
 		return reasons
+	}
+	if unread != nil {
+		return refuse("it cannot be pinned: the file of pinned tools cannot be read", unread)
+	}
+	unlock, err := s.lockFile()
+	if err == nil {
+		defer unlock()
+		if _, known := s.content.Upstreams[upstream]; known { // another process was faster
+			return s.reasons(upstream, tools, digests)
+		}
+		err = s.accept(upstream, tools, digests, firsts(tools, digests), true)
+	}
+	if err != nil {
+		return refuse("it cannot be pinned: state_dir cannot be written", err)
 	}
 	s.log.Info("tools are pinned as they are on first use", zap.String("upstream", upstream), zap.Int("tools", len(tools)))
 	return reasons
@@ -243,8 +227,16 @@ type Change struct {
 func (s *Store) Accept(upstream string, tools []wire.Raw, only []string, dryRun bool) (Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.read(); err != nil {
-		return Change{}, err
+	if dryRun {
+		if err := s.read(); err != nil {
+			return Change{}, err
+		}
+	} else {
+		unlock, err := s.lockFile()
+		if err != nil {
+			return Change{}, err
+		}
+		defer unlock()
 	}
 	digests := s.digestsOf(upstream, tools)
 	accepted, known := s.content.Upstreams[upstream]
@@ -296,7 +288,7 @@ func (e *UnknownToolError) Error() string {
 }
 
 // accept writes the chosen tools of a list as accepted. all says that no other tool of the upstream
-// stays accepted. The caller holds mu.
+// stays accepted. The caller holds mu and has locked the file.
 func (s *Store) accept(upstream string, tools []wire.Raw, digests []string, chosen []int, all bool) error {
 	next := s.content.copy()
 	accepted := next.Upstreams[upstream]
@@ -325,14 +317,6 @@ func (s *Store) accept(upstream string, tools []wire.Raw, digests []string, chos
 	return s.save(next)
 }
 
-// save writes the file. The caller holds mu.
-func (s *Store) save(next content) error {
-	if err := statedir.WriteFile(s.file, next); err != nil {
-		return err
-	}
-	return s.read()
-}
-
 // firsts returns the positions of the tools of a list. Of tools with the same name the first counts.
 func firsts(tools []wire.Raw, digests []string) []int {
 	seen := make(map[string]bool, len(tools))
@@ -344,36 +328,6 @@ func firsts(tools []wire.Raw, digests []string) []int {
 		}
 	}
 	return out
-}
-
-// copy returns a copy that may be changed.
-func (c *content) copy() content {
-	next := content{Upstreams: map[string]map[string]string{}, History: map[string]map[string]*history{}, Refused: map[string]map[string]string{}}
-	for name, accepted := range c.Upstreams {
-		next.Upstreams[name] = maps.Clone(accepted)
-	}
-	for name, refused := range c.Refused {
-		next.Refused[name] = maps.Clone(refused)
-	}
-	for name, tools := range c.History {
-		next.History[name] = make(map[string]*history, len(tools))
-		for tool, h := range tools {
-			next.History[name][tool] = &history{h.Members, slices.Clone(h.Starts), h.Definition}
-			next.texts += len(h.Definition)
-		}
-	}
-	return next
-}
-
-// historyFor returns the history of a tool, to be changed.
-func (c *content) historyFor(upstream, tool string) *history {
-	if c.History[upstream] == nil {
-		c.History[upstream] = make(map[string]*history)
-	}
-	if c.History[upstream][tool] == nil {
-		c.History[upstream][tool] = &history{}
-	}
-	return c.History[upstream][tool]
 }
 
 // digestsOf returns the digest of each definition. The caller holds mu.

@@ -92,9 +92,11 @@ var ErrNotHeld = errors.New("the upstream lists another definition by now, or th
 func (s *Store) Decide(upstream string, tools []wire.Raw, tool, digest string, accept bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.read(); err != nil {
+	unlock, err := s.lockFile()
+	if err != nil {
 		return err
 	}
+	defer unlock()
 	digests := s.digestsOf(upstream, tools)
 	for i, raw := range tools {
 		if digests[i] != digest || keyOf(raw, digest) != tool || s.content.Upstreams[upstream][tool] == digest {

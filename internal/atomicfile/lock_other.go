@@ -1,6 +1,6 @@
-//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly || windows)
 
-package credentials
+package atomicfile
 
 import "os"
 
