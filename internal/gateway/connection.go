@@ -73,7 +73,10 @@ func (g *Gateway) newConnection(key string, o upstream.Options, l connector.Life
 	o.Observer, o.Gathered = connectionObserver{g, c}, g.principalListsChanged
 	o.Health = c.health
 	c.sessions = upstream.NewSessions(o)
-	c.subscriber = g.heldSubscriber(o.Name, c.sessions)
+	c.subscriber = c.sessions
+	if g.sharing != nil {
+		c.subscriber = g.sharing.held.Subscriber(o.Name, c.sessions)
+	}
 	if o.HTTP != nil {
 		c.credentials, _ = o.HTTP.Credentials.(*credentials.Source)
 		c.tls = o.HTTP.TLS

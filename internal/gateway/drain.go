@@ -32,7 +32,7 @@ func (g *Gateway) beginDrain() (timeout time.Duration) {
 	g.draining.Store(true)
 	g.log.Info("draining", zap.Duration("timeout", timeout))
 	if g.sharing != nil {
-		g.sharing.held.drain()
+		g.sharing.held.Drain()
 	}
 	g.front.Drain()
 	if g.public != nil {

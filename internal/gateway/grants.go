@@ -165,10 +165,14 @@ func (g *Gateway) credentialsOf(name string) *credentials.Source {
 
 // routedUpstream returns the upstream that calls on a connection use.
 func (g *Gateway) routedUpstream(name string, c *connection) router.Upstream {
-	if c.credentials == nil {
-		return c.sessions
+	var local router.Upstream = c.sessions
+	if c.credentials != nil {
+		local = &grantingUpstream{Sessions: c.sessions, name: name, credentials: c.credentials, web: g.web, since: time.Now()}
 	}
-	return &grantingUpstream{Sessions: c.sessions, name: name, credentials: c.credentials, web: g.web, since: time.Now()}
+	if g.sharing == nil {
+		return local
+	}
+	return g.sharing.held.Upstream(name, c.sessions, local)
 }
 
 // browserBase returns the URL below which browsers reach the pages of the gateway, "" if

@@ -13,17 +13,15 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Kinds of calls that replicas pass to one another.
-const kindRetry = "retry" // of a parked call
+// kindRetry is the kind of retries of calls that another replica has parked.
+const kindRetry = "retry"
 
 // handlePassed takes the calls that other replicas pass to this one.
 func (g *Gateway) handlePassed() {
 	remote.Handle(g.sharing.replicas, kindRetry, func(ctx context.Context, _ string, c *call.Call) (call.Result, error) {
 		return g.front.ResumePassed(ctx, c)
 	})
-	remote.Handle(g.sharing.replicas, kindUpstream, g.doHeld)
-	remote.Handle(g.sharing.replicas, kindSubscription, g.watchHeld)
-	remote.Handle(g.sharing.replicas, kindTask, g.doTask)
+	g.sharing.held.Serve(g.router.Routes, g.subscriptions, func() (leave func()) { return g.epochs.enter().leave })
 }
 
 // drainPassed waits until calls that other replicas have passed to this one have ended, or ctx has.

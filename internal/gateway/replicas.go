@@ -11,7 +11,7 @@ import (
 
 	"mcpgateway/internal/frontend"
 	"mcpgateway/internal/replica"
-	"mcpgateway/internal/replica/lease"
+	"mcpgateway/internal/replica/held"
 	"mcpgateway/internal/replica/opensessions"
 	"mcpgateway/internal/replica/sharedlimits"
 	"mcpgateway/internal/replica/sharedresults"
@@ -39,14 +39,12 @@ type sharing struct {
 	tokens   sharedTokens
 	limits   sharedLimits
 	store    store.Store
-	// leases say which replica holds the session of a client or principal with an upstream.
-	leases *lease.Leases
 	// open are the sessions at servers that another replica ends if this one dies.
 	open    *opensessions.Book
 	results *sharedresults.Store
 	tasks   *sharedtasks.Book
 
-	held     *heldSubscriptions
+	held     *held.Holder
 	relist   *relister
 	elicited *rate.Limiter // of the notes about elicitations
 }
@@ -63,12 +61,11 @@ func (g *Gateway) share(s store.Store) {
 		tokens:   sharedTokens{s},
 		limits:   sharedLimits{sharedlimits.New(s), replicas.Others},
 		store:    s,
-		held:     newHeldSubscriptions(),
+		held:     held.New(held.Options{Name: g.replica, Replicas: replicas, Store: s, Logger: g.ratelog}),
 		relist:   &relister{notify: g.listChangedFor},
 		tasks:    sharedtasks.New(s, g.replica),
 		elicited: newElicitedLimit(),
 		open:     opensessions.New(s, g.replica),
-		leases:   lease.New(s, "upstream-session", g.replica, g.leaseLost),
 	}
 }
 
@@ -108,12 +105,8 @@ func (s *sharing) run(ctx context.Context, group *errgroup.Group) {
 		return nil
 	})
 	group.Go(func() error {
-		s.held.run(ctx)
+		s.held.Run(ctx)
 		s.relist.stop()
-		return nil
-	})
-	group.Go(func() error {
-		s.leases.Run(ctx)
 		return nil
 	})
 	group.Go(func() error {

@@ -41,7 +41,7 @@ func (g *Gateway) buildRoutes(gen *generation, gathered snapshots, now time.Time
 	}
 	for _, e := range gen.entries {
 		active := e.active.Load()
-		routes.Upstreams[e.name], routes.Subscribers[e.name] = g.heldUpstream(e.name, active.sessions, g.routedUpstream(e.name, active)), active.subscriber
+		routes.Upstreams[e.name], routes.Subscribers[e.name] = g.routedUpstream(e.name, active), active.subscriber
 	}
 	return routes
 }

@@ -1,4 +1,4 @@
-package gateway
+package held
 
 import (
 	"context"
@@ -14,10 +14,6 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// kindSubscription is the kind of requests for the updates of a resource in a session with an upstream that
-// another replica holds. They last as long as the subscription.
-const kindSubscription = "subscription"
-
 // noteSubscribed says between replicas that a subscription has begun.
 const noteSubscribed = "subscribed"
 
@@ -27,8 +23,8 @@ const (
 	maxResubscribe   = 5 * time.Second
 )
 
-// heldSubscriptions are the subscriptions in sessions that other replicas hold.
-type heldSubscriptions struct {
+// subscriptions are the subscriptions in sessions that other replicas hold.
+type subscriptions struct {
 	life     context.Context
 	end      context.CancelFunc
 	running  sync.WaitGroup
@@ -36,19 +32,19 @@ type heldSubscriptions struct {
 	drain    func() // ends those that this replica has for others
 
 	mu  sync.Mutex
-	all map[heldKey]*heldSubscription
+	all map[key]*subscription
 }
 
-// heldKey names a resource of a session.
-type heldKey struct {
-	at              heldSubscriber
+// key names a resource of a session.
+type key struct {
+	at              subscriber
 	session, native string
 }
 
-// heldSubscription is one subscription for all clients of this replica that have made it.
-type heldSubscription struct {
-	h *heldSubscriptions
-	heldKey
+// subscription is one subscription for all clients of this replica that have made it.
+type subscription struct {
+	all *subscriptions
+	key
 	c      *call.Call
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -57,36 +53,32 @@ type heldSubscription struct {
 	users  int           // guarded by heldSubscriptions.mu
 }
 
-func newHeldSubscriptions() *heldSubscriptions {
-	h := &heldSubscriptions{draining: make(chan struct{}), all: map[heldKey]*heldSubscription{}}
-	h.life, h.end = context.WithCancel(context.Background())
-	h.drain = sync.OnceFunc(func() { close(h.draining) })
-	return h
+func newSubscriptions() *subscriptions {
+	a := &subscriptions{draining: make(chan struct{}), all: map[key]*subscription{}}
+	a.life, a.end = context.WithCancel(context.Background())
+	a.drain = sync.OnceFunc(func() { close(a.draining) })
+	return a
 }
 
 // run ends all subscriptions when ctx ends.
-func (h *heldSubscriptions) run(ctx context.Context) {
+func (a *subscriptions) run(ctx context.Context) {
 	<-ctx.Done()
-	h.mu.Lock()
-	h.end()
-	h.mu.Unlock()
-	h.running.Wait()
+	a.mu.Lock()
+	a.end()
+	a.mu.Unlock()
+	a.running.Wait()
 }
 
-// heldSubscriber accepts the subscriptions of an upstream among several replicas.
-type heldSubscriber struct{ *heldUpstream }
+// subscriber accepts the subscriptions of an upstream among several replicas.
+type subscriber struct{ *heldUpstream }
 
-// heldSubscriber returns what accepts the subscriptions of an upstream. Without other replicas it is the
-// sessions.
-func (g *Gateway) heldSubscriber(name string, sessions *upstream.Sessions) router.Subscriber {
-	if g.sharing == nil {
-		return sessions
-	}
-	return heldSubscriber{g.newHeldUpstream(name, sessions, sessions)}
+// Subscriber returns the subscriber of an upstream whose sessions may be held by other replicas.
+func (h *Holder) Subscriber(name string, sessions *upstream.Sessions) router.Subscriber {
+	return subscriber{h.upstream(name, sessions, sessions)}
 }
 
 // Subscribe implements [router.Subscriber].
-func (u heldSubscriber) Subscribe(ctx context.Context, c *call.Call, native string) (cancel func(), err error) {
+func (u subscriber) Subscribe(ctx context.Context, c *call.Call, native string) (cancel func(), err error) {
 	if !upstream.IsHeld(c.Session) {
 		return u.sessions.Subscribe(ctx, c, native)
 	}
@@ -94,32 +86,32 @@ func (u heldSubscriber) Subscribe(ctx context.Context, c *call.Call, native stri
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case err != nil || holder == u.g.replica: // while the store is away, this replica uses a session of its own
+	case err != nil || holder == u.h.Name: // while the store is away, this replica uses a session of its own
 		return u.sessions.Subscribe(ctx, c, native)
 	}
-	return u.g.sharing.held.subscribe(ctx, u, c, native)
+	return u.h.subscriptions.subscribe(ctx, u, c, native)
 }
 
 // subscribe has the holder of a session subscribe, once for all clients of this replica.
-func (h *heldSubscriptions) subscribe(ctx context.Context, at heldSubscriber, c *call.Call, native string) (cancel func(), err error) {
-	key := heldKey{at, c.Session, native}
-	h.mu.Lock()
-	s := h.all[key]
+func (a *subscriptions) subscribe(ctx context.Context, at subscriber, c *call.Call, native string) (cancel func(), err error) {
+	k := key{at, c.Session, native}
+	a.mu.Lock()
+	s := a.all[k]
 	if s == nil {
-		s = &heldSubscription{h: h, heldKey: key, begun: make(chan struct{})}
-		s.ctx, s.cancel = context.WithCancel(h.life)
+		s = &subscription{all: a, key: k, begun: make(chan struct{})}
+		s.ctx, s.cancel = context.WithCancel(a.life)
 		s.c = &call.Call{
 			ID: c.ID, Method: wire.MethodResourcesSubscribe, Params: wire.SetMember(wire.Raw(`{}`), "uri", wire.String(native)),
 			Principal: c.Principal, Client: c.Client, ShareKey: c.ShareKey, Session: c.Session,
 		}
-		h.all[key] = s
-		if h.life.Err() == nil {
-			h.running.Go(s.run)
+		a.all[k] = s
+		if a.life.Err() == nil {
+			a.running.Go(s.run)
 		}
 	}
 	s.users++
-	h.mu.Unlock()
-	leave := sync.OnceFunc(func() { h.leave(s) })
+	a.mu.Unlock()
+	leave := sync.OnceFunc(func() { a.leave(s) })
 	select {
 	case <-s.begun:
 		if s.err != nil {
@@ -130,31 +122,31 @@ func (h *heldSubscriptions) subscribe(ctx context.Context, at heldSubscriber, c 
 	case <-ctx.Done():
 		leave()
 		return nil, ctx.Err()
-	case <-h.life.Done():
+	case <-a.life.Done():
 		leave()
 		return nil, at.sessions.Failure("the gateway ends", true)
 	}
 }
 
 // leave ends the subscription with its last user.
-func (h *heldSubscriptions) leave(s *heldSubscription) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (a *subscriptions) leave(s *subscription) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if s.users--; s.users == 0 {
-		h.forget(s)
+		a.forget(s)
 	}
 }
 
 // forget removes a subscription, so that the next one begins anew. The caller holds mu.
-func (h *heldSubscriptions) forget(s *heldSubscription) {
+func (a *subscriptions) forget(s *subscription) {
 	s.cancel()
-	if h.all[s.heldKey] == s {
-		delete(h.all, s.heldKey)
+	if a.all[s.key] == s {
+		delete(a.all, s.key)
 	}
 }
 
 // run keeps the subscription until it is cancelled. A first attempt that fails ends it.
-func (s *heldSubscription) run() {
+func (s *subscription) run() {
 	first, pause := true, firstResubscribe
 	subscribed := func() {
 		if first {
@@ -180,24 +172,24 @@ func (s *heldSubscription) run() {
 }
 
 // fail ends a subscription that could not begin.
-func (s *heldSubscription) fail(err error) {
+func (s *subscription) fail(err error) {
 	if rpc, ok := errors.AsType[*wire.Error](err); ok {
 		s.err = rpc
 	} else {
 		s.err = s.at.sessions.Failure("the replica that holds the session cannot be reached", true)
 	}
-	s.h.mu.Lock()
-	s.h.forget(s)
-	s.h.mu.Unlock()
+	s.all.mu.Lock()
+	s.all.forget(s)
+	s.all.mu.Unlock()
 	close(s.begun)
 }
 
 // attempt subscribes at the replica that holds the session now, and returns when that subscription has
 // ended.
-func (s *heldSubscription) attempt(subscribed func()) error {
+func (s *subscription) attempt(subscribed func()) error {
 	holder, err := s.at.holder(s.ctx, s.c.Session)
 	for range heldAttempts {
-		if err == nil && holder == s.at.g.replica {
+		if err == nil && holder == s.at.h.Name {
 			return s.local(subscribed)
 		}
 		if err != nil {
@@ -205,10 +197,10 @@ func (s *heldSubscription) attempt(subscribed func()) error {
 		}
 		c := *s.c
 		c.Back = &updatesBack{s, subscribed}
-		_, err = remote.Do(s.ctx, s.at.g.sharing.replicas, holder, kindSubscription, s.at.name, &c)
+		_, err = remote.Do(s.ctx, s.at.h.Replicas, holder, kindSubscription, s.at.name, &c)
 		switch {
 		case errors.Is(err, remote.ErrNotHeld):
-			s.at.g.sharing.leases.Forget(s.at.lease(c.Session), holder)
+			s.at.h.leases.Forget(s.at.lease(c.Session), holder)
 			holder, err = s.at.holder(s.ctx, c.Session)
 		case errors.Is(err, replica.ErrGone):
 			holder, err = s.at.takeOver(s.ctx, &c, holder)
@@ -220,7 +212,7 @@ func (s *heldSubscription) attempt(subscribed func()) error {
 }
 
 // local subscribes in a session that this replica holds by now. Its updates go where all others go.
-func (s *heldSubscription) local(subscribed func()) error {
+func (s *subscription) local(subscribed func()) error {
 	cancel, err := s.at.sessions.Subscribe(s.ctx, s.c, s.native)
 	if err != nil {
 		return err
@@ -231,13 +223,13 @@ func (s *heldSubscription) local(subscribed func()) error {
 	return s.ctx.Err()
 }
 
-func (s *heldSubscription) updated(params wire.Raw) {
-	s.at.g.subscriptions.Updated(s.at.name, s.session, params)
+func (s *subscription) updated(params wire.Raw) {
+	s.at.h.updates.Updated(s.at.name, s.session, params)
 }
 
 // updatesBack takes what the holder sends.
 type updatesBack struct {
-	s          *heldSubscription
+	s          *subscription
 	subscribed func()
 }
 
@@ -255,14 +247,14 @@ func (b *updatesBack) Ask(context.Context, string, wire.Raw) (wire.Raw, error) {
 	return nil, wire.Errorf(wire.CodeMethodNotFound, "a subscription cannot ask")
 }
 
-// watchHeld subscribes for another replica in a session that this one holds, until that one has enough.
-func (g *Gateway) watchHeld(ctx context.Context, name string, c *call.Call) (call.Result, error) {
-	u, ok := g.router.Routes().Subscribers[name].(heldSubscriber)
+// watch subscribes for another replica in a session that this one holds, until that one has enough.
+func (h *Holder) watch(ctx context.Context, name string, c *call.Call) (call.Result, error) {
+	u, ok := h.routes().Subscribers[name].(subscriber)
 	native, named := wire.ValueOf(c.Params).Get("uri").Text()
-	if !ok || !named || !g.sharing.leases.Holds(u.lease(c.Session)) {
+	if !ok || !named || !h.leases.Holds(u.lease(c.Session)) {
 		return call.Result{}, remote.ErrNotHeld
 	}
-	replaced, stop := g.subscriptions.Watch(u, router.Watched{Upstream: name, Session: c.Session, Native: native},
+	replaced, stop := h.updates.Watch(u, router.Watched{Upstream: name, Session: c.Session, Native: native},
 		func(params wire.Raw) { c.Back.Notify(wire.NoteResourceUpdated, params) })
 	defer stop()
 	cancel, err := u.sessions.Subscribe(ctx, c, native)
@@ -276,7 +268,7 @@ func (g *Gateway) watchHeld(ctx context.Context, name string, c *call.Call) (cal
 		return call.Result{}, ctx.Err()
 	case <-replaced: // the other replica subscribes again
 		return call.Result{Raw: wire.Raw(`{}`)}, nil
-	case <-g.sharing.held.draining:
+	case <-h.subscriptions.draining:
 		return call.Result{Raw: wire.Raw(`{}`)}, nil
 	}
 }

@@ -1,4 +1,4 @@
-package gateway
+package held
 
 import (
 	"context"
@@ -16,12 +16,6 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// kindUpstream is the kind of calls that need a session with an upstream that another replica holds.
-const kindUpstream = "upstream"
-
-// kindTask is the kind of requests about tasks that began at another replica.
-const kindTask = "task"
-
 // heldAttempts bounds how often the holder of a session is looked for in one call.
 const heldAttempts = 4
 
@@ -29,7 +23,7 @@ const heldAttempts = 4
 // held by one replica, to which the others pass its calls.
 type heldUpstream struct {
 	router.Upstream // as it is without other replicas
-	g               *Gateway
+	h               *Holder
 	name            string
 	sessions        *upstream.Sessions
 }
@@ -40,20 +34,18 @@ type heldGranter struct {
 	router.Granter
 }
 
-// heldUpstream returns the upstream that calls use. Without other replicas it is local.
-func (g *Gateway) heldUpstream(name string, sessions *upstream.Sessions, local router.Upstream) router.Upstream {
-	if g.sharing == nil {
-		return local
-	}
-	u := g.newHeldUpstream(name, sessions, local)
+// Upstream returns an upstream whose sessions may be held by other replicas. local is the upstream as it
+// is without them.
+func (h *Holder) Upstream(name string, sessions *upstream.Sessions, local router.Upstream) router.Upstream {
+	u := h.upstream(name, sessions, local)
 	if granter, ok := local.(router.Granter); ok {
 		return heldGranter{u, granter}
 	}
 	return u
 }
 
-func (g *Gateway) newHeldUpstream(name string, sessions *upstream.Sessions, local router.Upstream) *heldUpstream {
-	return &heldUpstream{Upstream: local, g: g, name: name, sessions: sessions}
+func (h *Holder) upstream(name string, sessions *upstream.Sessions, local router.Upstream) *heldUpstream {
+	return &heldUpstream{Upstream: local, h: h, name: name, sessions: sessions}
 }
 
 // Session implements [router.Upstream]. The name of a session is the same at all replicas.
@@ -64,7 +56,7 @@ func (u *heldUpstream) Session(ctx context.Context, c *call.Call) (string, error
 	}
 	if name != "" {
 		holder, err := u.holder(ctx, name)
-		if err == nil && holder != u.g.replica {
+		if err == nil && holder != u.h.Name {
 			return name, nil
 		}
 		if ctx.Err() != nil {
@@ -87,7 +79,7 @@ func (u *heldUpstream) isOpen(session string) func() bool {
 }
 
 func (u *heldUpstream) holder(ctx context.Context, session string) (string, error) {
-	return u.g.sharing.leases.Holder(ctx, u.lease(session), u.isOpen(session))
+	return u.h.leases.Holder(ctx, u.lease(session), u.isOpen(session))
 }
 
 // Do implements [router.Upstream]. While the store is away, this replica uses a session of its own.
@@ -100,18 +92,18 @@ func (u *heldUpstream) Do(ctx context.Context, c *call.Call) (call.Result, error
 		switch {
 		case ctx.Err() != nil:
 			return call.Result{}, ctx.Err()
-		case err != nil, holder == u.g.replica:
+		case err != nil, holder == u.h.Name:
 			return u.Upstream.Do(ctx, c)
 		}
 		var res call.Result
-		res, err = remote.Do(ctx, u.g.sharing.replicas, holder, kindUpstream, u.name, c)
+		res, err = remote.Do(ctx, u.h.Replicas, holder, kindUpstream, u.name, c)
 		switch {
 		case err == nil, errors.As(err, new(*wire.Error)):
 			return res, err
 		case ctx.Err() != nil:
 			return call.Result{}, ctx.Err()
 		case errors.Is(err, remote.ErrNotHeld):
-			u.g.sharing.leases.Forget(u.lease(c.Session), holder)
+			u.h.leases.Forget(u.lease(c.Session), holder)
 			holder, err = u.holder(ctx, c.Session)
 		case errors.Is(err, replica.ErrGone):
 			holder, err = u.takeOver(ctx, c, holder)
@@ -133,10 +125,10 @@ func (u *heldUpstream) DoTask(ctx context.Context, holder string, c *call.Call) 
 		return u.Upstream.Do(ctx, c)
 	case upstream.IsHeld(c.Session):
 		return u.Do(ctx, c)
-	case holder == u.g.replica:
+	case holder == u.h.Name:
 		return u.Upstream.Do(ctx, c)
 	}
-	res, err := remote.Do(ctx, u.g.sharing.replicas, holder, kindTask, u.name, c)
+	res, err := remote.Do(ctx, u.h.Replicas, holder, kindTask, u.name, c)
 	switch {
 	case err == nil, errors.As(err, new(*wire.Error)):
 		return res, err
@@ -150,26 +142,25 @@ func (u *heldUpstream) DoTask(ctx context.Context, holder string, c *call.Call) 
 		return call.Result{}, u.sessions.Failure("the replica that holds the task has ended or cannot be reached; the server may have got the request", false)
 	}
 	res, err = u.Upstream.Do(ctx, c)
-	if !router.IsUnknownTask(err) || !slices.Contains(u.g.sharing.replicas.Others(), holder) {
+	if !router.IsUnknownTask(err) || !slices.Contains(u.h.Replicas.Others(), holder) {
 		return res, err
 	}
 	return call.Result{}, u.sessions.Failure("the replica that holds the task cannot be reached", true)
 }
 
 // doTask makes a request about a task that began at this replica.
-func (g *Gateway) doTask(ctx context.Context, name string, c *call.Call) (call.Result, error) {
-	e := g.epochs.enter()
-	defer e.leave()
-	u := g.heldByName(name)
+func (h *Holder) doTask(ctx context.Context, name string, c *call.Call) (call.Result, error) {
+	defer h.enter()()
+	u := h.byName(name)
 	if u == nil {
 		return call.Result{}, remote.ErrNotHeld
 	}
 	return u.Upstream.Do(ctx, c)
 }
 
-// heldByName returns the upstream with this name as it is among several replicas, nil for none.
-func (g *Gateway) heldByName(name string) *heldUpstream {
-	switch u := g.router.Routes().Upstreams[name].(type) {
+// byName returns the upstream with this name as it is among several replicas, nil for none.
+func (h *Holder) byName(name string) *heldUpstream {
+	switch u := h.routes().Upstreams[name].(type) {
 	case *heldUpstream:
 		return u
 	case heldGranter:
@@ -180,26 +171,20 @@ func (g *Gateway) heldByName(name string) *heldUpstream {
 
 // takeOver makes a replica the holder of a session whose holder has ended.
 func (u *heldUpstream) takeOver(ctx context.Context, c *call.Call, dead string) (string, error) {
-	holder, err := u.g.sharing.leases.TakeOver(ctx, u.lease(c.Session), dead, u.isOpen(c.Session))
-	if err == nil && holder == u.g.replica {
-		u.g.ratelog.Warn("the replica that held a session with an upstream has ended", zap.String("upstream", u.name), zap.String("session", c.Session),
+	holder, err := u.h.leases.TakeOver(ctx, u.lease(c.Session), dead, u.isOpen(c.Session))
+	if err == nil && holder == u.h.Name {
+		u.h.Logger.Warn("the replica that held a session with an upstream has ended", zap.String("upstream", u.name), zap.String("session", c.Session),
 			zap.String("replica", dead), zap.String("request", c.ID))
 	}
 	return holder, err
 }
 
-// doHeld makes a call that another replica has passed on, in a session that this one holds.
-func (g *Gateway) doHeld(ctx context.Context, name string, c *call.Call) (call.Result, error) {
-	e := g.epochs.enter()
-	defer e.leave()
-	u := g.heldByName(name)
-	if u == nil || !g.sharing.leases.Holds(u.lease(c.Session)) {
+// do makes a call that another replica has passed on, in a session that this one holds.
+func (h *Holder) do(ctx context.Context, name string, c *call.Call) (call.Result, error) {
+	defer h.enter()()
+	u := h.byName(name)
+	if u == nil || !h.leases.Holds(u.lease(c.Session)) {
 		return call.Result{}, remote.ErrNotHeld
 	}
 	return u.Upstream.Do(ctx, c)
-}
-
-// leaseLost logs that another replica holds a session that this one has.
-func (g *Gateway) leaseLost(_, holder string) {
-	g.ratelog.Warn("a session with an upstream is held by another replica too", zap.String("replica", holder))
 }
