@@ -53,7 +53,7 @@ func (r *Replicas) beat(ctx context.Context) {
 		return
 	}
 	if !r.storeUp {
-		r.storeUp = true
+		r.storeUp, r.since = true, now // signs of life have ended meanwhile, also of replicas that are alive
 		r.log.Info("this replica sees the others again", zap.Int("others", len(names)))
 	}
 	r.lastUp = now

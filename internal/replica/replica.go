@@ -100,8 +100,8 @@ type Replicas struct {
 	rejoined chan struct{} // closed when joined becomes true
 	storeUp  bool
 	lastUp   time.Time
-	// since is when the store began to show this replica again after it had lost it. Until others had
-	// the time to show themselves again too, their absence proves nothing.
+	// since is when this replica last found the store again after it was away, or after it had lost this replica's
+	// sign of life. Until others had the time to show themselves again too, their absence proves nothing.
 	since   time.Time
 	alive   map[string]bool // other replicas, as of the last beat
 	peers   map[string]*peer

@@ -334,6 +334,51 @@ func TestStoreAway(t *testing.T) {
 	}
 }
 
+// A replica whose sign of life has ended while the store was away does not count as ended at another replica that finds the store again before it.
+func TestStoreBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &switchable{Memory: &store.Memory{}}
+		var ended atomic.Int64
+		b := start(t, s, "b", func(r *Replicas) { r.Handle("echo", echo) })
+		time.Sleep(b.o.Beat / 2)
+		a := start(t, s, "a", func(r *Replicas) { r.o.Ended = func(context.Context, string) { ended.Add(1) } })
+		time.Sleep(2 * a.o.Beat)
+		s.away.Store(true)
+		for a.up() || b.up() {
+			time.Sleep(a.o.Beat / 10)
+		}
+		_ = s.Delete(t.Context(), aliveKey("b")) // it has ended, or a server that took over never had it
+		s.away.Store(false)
+		b.store.dead.Store(true) // b reaches the store a little later
+		for !a.up() {
+			time.Sleep(a.o.Beat / 10)
+		}
+		synctest.Wait()
+		if n := ended.Load(); n != 0 {
+			t.Errorf("b counts as ended %d times", n)
+		}
+		go func() {
+			time.Sleep(a.o.Beat)
+			b.store.dead.Store(false)
+		}()
+		if reply, err := a.Call(t.Context(), "b", "echo", []byte("hi"), nil); string(reply) != "a: hi" {
+			t.Errorf("%q, %v", reply, err)
+		}
+		b.die()
+		time.Sleep(3 * a.ttl())
+		if _, err := a.Call(t.Context(), "b", "echo", nil, nil); !errors.Is(err, ErrGone) || ended.Load() == 0 {
+			t.Errorf("after b has died: %v, it ended %d times", err, ended.Load())
+		}
+	})
+}
+
+// up reports whether the store answered at the last beat.
+func (m *member) up() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.storeUp
+}
+
 // A store that comes back empty makes no replica that is alive count as ended, and later calls succeed.
 func TestStoreEmptied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
