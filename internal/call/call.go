@@ -114,6 +114,16 @@ type Refused struct {
 	Scopes []string
 }
 
+// GrantRequired is the error of a call whose principal has to grant access to the upstream first, on a
+// page that its client cannot open. It unwraps to the *wire.Error that the client gets.
+type GrantRequired struct{ Err *wire.Error }
+
+// Error returns the text of Err.
+func (e *GrantRequired) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *GrantRequired) Unwrap() error { return e.Err }
+
 // ErrNoItem says that an item of the gateway itself does not exist. The router answers as for every
 // item that does not exist.
 var ErrNoItem = errors.New("the gateway has no such item")

@@ -94,7 +94,7 @@ func (g *grantingUpstream) Do(ctx context.Context, c *call.Call) (call.Result, e
 // grantError returns the error of a call whose principal has to open a page first
 // (2025-11-25, client/elicitation, "URL Elicitation Required Error"). The router translates
 // it for modern clients. Clients without URL elicitation get an error that says what to do.
-func (g *grantingUpstream) grantError(ctx context.Context, c *call.Call) *wire.Error {
+func (g *grantingUpstream) grantError(ctx context.Context, c *call.Call) error {
 	retryable := wire.Raw("false")
 	reason := "it needs a grant from you on a page in a browser; use a client that can open one (URL elicitation)"
 	if canOpen := c.Client.Era() == wire.EraModern || c.Client.Revision == wire.Rev20251125 && c.Client.Can("elicitation", "url"); canOpen {
@@ -114,12 +114,12 @@ func (g *grantingUpstream) grantError(ctx context.Context, c *call.Call) *wire.E
 }
 
 // refusal returns the error of a call that the upstream does not get. retryable is true or false.
-func (g *grantingUpstream) refusal(retryable wire.Raw, reason string) *wire.Error {
+func (g *grantingUpstream) refusal(retryable wire.Raw, reason string) error {
 	data := wire.SetMember(wire.Raw(`{}`), "upstream", wire.String(g.name))
 	data = wire.SetMember(data, "reason", wire.String(reason))
 	data = wire.SetMember(data, "since", wire.String(g.since.UTC().Format(time.RFC3339)))
 	data = wire.SetMember(data, "retryable", retryable)
-	return wire.Errorf(wire.CodeInternal, "upstream %s: %s", g.name, reason).WithData(data)
+	return &call.GrantRequired{Err: wire.Errorf(wire.CodeInternal, "upstream %s: %s", g.name, reason).WithData(data)}
 }
 
 // elicitationError returns the error that names the page to open.

@@ -134,7 +134,7 @@ func TestAudit(t *testing.T) {
 			[]string{
 				begin("decision", "tools/call") + decided + remove,
 				begin("consent", "tools/call") + `,"item":"files__remove","outcome":"declined"}`,
-				begin("end", "tools/call") + `,"item":"files__remove","upstream":"files","outcome":"tool_error","duration_ms":N}`,
+				begin("end", "tools/call") + `,"item":"files__remove","upstream":"files","outcome":"unconfirmed","reason":"the user declined it","duration_ms":N}`,
 			},
 		},
 		{"a list", "tools/list", `{}`, ``, nil, nil},

@@ -132,6 +132,7 @@ func (f *forwarding) unconfirmed(outcome string) (bool, error) {
 		askDeclined:   "the user declined it",
 		askCancelled:  "the user was asked to confirm it and did not answer",
 	}[outcome]
+	f.log.decided, f.log.reason = outcomeUnconfirmed, why
 	text := fmt.Sprintf("The %s %s was not used: %s.", f.target.Kind, clip(f.target.Public), why)
 	if f.method.Shape != wire.ShapeToolResult {
 		return false, wire.Errorf(wire.CodeInvalidParams, "%s", text)

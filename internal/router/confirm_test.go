@@ -131,6 +131,9 @@ func TestConfirmOfPromptsAndResources(t *testing.T) {
 		if rpc := wantFault(t, err, -32602); rpc.Message != tt.want || h.files.got != nil {
 			t.Errorf("%s: %s; the upstream got %v", method, rpc.Message, h.files.got)
 		}
+		if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues(method, "files", "unconfirmed")); n != 1 {
+			t.Errorf("requests_total of unconfirmed %s is %v, want 1", method, n)
+		}
 	}
 }
 

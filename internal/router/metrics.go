@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -163,6 +164,7 @@ const (
 	outcomeLimited     = "limited"      // a limit of a rule is reached
 	outcomeToolError   = "tool_error"   // the result of the tool says that it failed
 	outcomeURLRequired = "url_required" // the user has to open a page first (2025-11-25, -32042)
+	outcomeUnconfirmed = "unconfirmed"  // a rule has the user confirm the call, and the user did not
 )
 
 func outcomeOf(err error) string {
@@ -192,6 +194,7 @@ func outcomeOf(err error) string {
 // them is an argument: a client may have written any part of a URI that no list has.
 type logFields struct {
 	upstream, item, rule string
+	decided              string         // the outcome if a stage knows it, "" for what the answer says
 	reason               string         // why the call failed, "" for what its error says
 	outcome              string         // "" if nobody has asked for it yet
 	own                  bool           // the call is one of the gateway's own items
@@ -202,6 +205,8 @@ type logFields struct {
 func (l *logFields) outcomeOf(c *call.Call, res wire.Raw, err error) string {
 	switch {
 	case l.outcome != "":
+	case l.decided != "":
+		l.outcome = l.decided
 	case err != nil:
 		l.outcome = outcomeOf(err)
 	default:
@@ -228,7 +233,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 // gets the trace as an exemplar if it is exported.
 func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, exported bool, res wire.Raw, err error) {
 	method := labelOf(c)
-	outcome := outcomeOf(err)
+	outcome := cmp.Or(log.decided, outcomeOf(err))
 	r.metrics.requestCounters.get(requestLabels{method, log.upstream, outcome}).Inc()
 	observer := r.metrics.durationObservers.get(durationLabels{method, log.upstream})
 	if with, ok := observer.(prometheus.ExemplarObserver); ok && exported {

@@ -25,7 +25,7 @@ const (
 // of an upstream has its code and its message, without values of the arguments.
 func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 	switch outcome {
-	case outcomeError, outcomeUnavailable, outcomeLimited:
+	case outcomeError, outcomeUnavailable, outcomeLimited, outcomeURLRequired, outcomeUnconfirmed:
 	default:
 		return ""
 	}

@@ -277,21 +277,31 @@ func TestURLsRequired(t *testing.T) {
 
 // A call whose user has to open a page first counts as that, in metrics, log and audit.
 func TestURLRequiredIsAnOutcome(t *testing.T) {
-	core, logs := observer.New(zapcore.InfoLevel)
-	to := &fakeAuditor{}
-	h := newTestRouter(t, urls(), filesSource(t))
-	h.log, h.audit = zap.New(core), &Audit{To: to}
-	_, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, `{"name":"files__read","arguments":{"n":1}}`, &recorder{}))
-	wantFault(t, err, -32042)
-	if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues("tools/call", "files", "url_required")); n != 1 {
-		t.Errorf("requests_total of url_required is %v, want 1", n)
-	}
-	if lines := logs.FilterMessage("call").All(); len(lines) != 1 || lines[0].ContextMap()["outcome"] != "url_required" {
-		t.Errorf("the log has %v", lines)
-	}
-	lines := to.take(t)
-	if end := lines[len(lines)-1]; !strings.Contains(end, `"outcome":"url_required","code":-32042`) {
-		t.Errorf("the audit has %s", end)
+	const params = `{"name":"files__read","arguments":{"n":1}}`
+	for _, revision := range []wire.Revision{wire.Rev20251125, wire.Rev20260728} {
+		core, logs := observer.New(zapcore.InfoLevel)
+		to := &fakeAuditor{}
+		h := newTestRouter(t, urls(), filesSource(t))
+		h.log, h.audit = zap.New(core), &Audit{To: to}
+		_, err := h.Handle(t.Context(), callOf(revision, allCaps, params, &recorder{}))
+		code := ""
+		if revision == wire.Rev20251125 {
+			wantFault(t, err, -32042)
+			code = `,"code":-32042`
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues("tools/call", "files", "url_required")); n != 1 {
+			t.Errorf("%s: requests_total of url_required is %v, want 1", revision, n)
+		}
+		lines := logs.FilterMessage("call").All()
+		if len(lines) != 1 || lines[0].ContextMap()["outcome"] != "url_required" || lines[0].ContextMap()["reason"] != "the server answered with error -32042: open" {
+			t.Errorf("%s: the log has %v", revision, lines)
+		}
+		audited := to.take(t)
+		if end := audited[len(audited)-1]; !strings.Contains(end, `"outcome":"url_required"`+code+`,"reason":"the server answered`) {
+			t.Errorf("%s: the audit has %s", revision, end)
+		}
 	}
 }
 

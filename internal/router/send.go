@@ -39,8 +39,12 @@ func (f *forwarding) exchange(ctx context.Context, down *call.Call) (call.Result
 // conclude turns the answer of the upstream into one for the client. If the client takes no rounds,
 // conclude asks the questions in a result; otherwise it seals and labels them.
 func (f *forwarding) conclude(ctx context.Context, down *call.Call, res call.Result, err error) (call.Result, error) {
-	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code == wire.CodeURLElicitation {
-		return f.urlRequired(rpc)
+	rpc, failed := errors.AsType[*wire.Error](err)
+	if required := failed && rpc.Code == wire.CodeURLElicitation; required || errors.As(err, new(*call.GrantRequired)) {
+		f.log.decided, f.log.reason = outcomeURLRequired, reasonOf(outcomeURLRequired, f.call, &f.log, err)
+		if required {
+			return f.urlRequired(rpc)
+		}
 	}
 	switch {
 	case err != nil || res.Complete || res.Revision.Era() != wire.EraModern || !bridge.IsInputRequired(res.Value()):

@@ -48,12 +48,17 @@ func (r *Router) logSlow(c *call.Call, log *logFields, duration time.Duration, r
 		zap.String("request", c.ID), zap.String("principal", c.Principal.Subject), ratelog.Profile(c.Principal.Profile),
 		zap.String("method", labelOf(c)),
 	}
-	for _, f := range []struct{ name, value string }{{"upstream", log.upstream}, {"item", log.item}, {"trace_id", c.Trace.ID()}} {
+	for _, f := range []struct{ name, value string }{{"upstream", log.upstream}, {"item", log.item}, {"rule", log.rule}, {"trace_id", c.Trace.ID()}} {
 		if f.value != "" {
 			fields = append(fields, zap.String(f.name, f.value))
 		}
 	}
-	fields = append(fields, zap.String("outcome", log.outcomeOf(c, res, err)), zap.Float64("duration_ms", milliseconds(duration)))
+	outcome := log.outcomeOf(c, res, err)
+	fields = append(fields, zap.String("outcome", outcome))
+	if reason := reasonOf(outcome, c, log, err); reason != "" {
+		fields = append(fields, zap.String("reason", reason))
+	}
+	fields = append(fields, zap.Float64("duration_ms", milliseconds(duration)))
 	for s := range call.NumStages {
 		if spent := c.Trace.Spent(s); spent > 0 {
 			fields = append(fields, zap.Float64(s.String()+"_ms", milliseconds(spent)))

@@ -60,7 +60,7 @@ func TestSlowCallsAreLoggedWithTheirStages(t *testing.T) {
 			t.Errorf("the field %s has an argument", f.Key)
 		}
 	}
-	want := []string{"request", "principal", "method", "upstream", "item", "outcome", "duration_ms", "authorize_ms", "upstream_ms"}
+	want := []string{"request", "principal", "method", "upstream", "item", "rule", "outcome", "duration_ms", "authorize_ms", "upstream_ms"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}

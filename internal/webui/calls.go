@@ -33,7 +33,7 @@ type callRow struct {
 type stageRow struct{ Stage, Took string }
 
 // outcomes are the choices of the filter. The first two are sums of others.
-var outcomes = []string{"failed", "ok", "tool_error", "error", "refused", "unavailable", "cancelled", "limited", "input_required", "task", "url_required"}
+var outcomes = []string{"failed", "ok", "tool_error", "error", "refused", "unavailable", "cancelled", "limited", "input_required", "task", "url_required", "unconfirmed"}
 
 func (c *Console) calls(r *http.Request) (any, error) {
 	q := r.URL.Query()
