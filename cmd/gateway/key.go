@@ -12,18 +12,24 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// maxKeyID bounds the id of a key, as the configuration does.
-const maxKeyID = 256
+// maxKeyText bounds the id and the subject of a key, as the configuration does.
+const maxKeyText = 256
+
+// isKeyText reports whether a flag may be an id or a subject, or is not set.
+func isKeyText(text string) bool {
+	return len(text) <= maxKeyText && !strings.ContainsFunc(text, unicode.IsControl)
+}
 
 func newKey() *cobra.Command {
-	var id string
+	var id, subject string
 	cmd := &cobra.Command{
 		Use:   "key",
 		Short: "Make an API key and its entry for gateway.yaml",
 		Long: "key makes an API key and prints it once: it is stored nowhere. Then it prints the\n" +
 			"entry for gateway.yaml, which contains only the digest of the key. Clients send\n" +
-			"the key as Authorization: Bearer KEY, or as X-API-Key: KEY.",
-		Example: "  gateway key\n  gateway key --id ada-laptop",
+			"the key as Authorization: Bearer KEY, or as X-API-Key: KEY. A key that replaces\n" +
+			"another one keeps its subject: --id names the key, --subject its principal.",
+		Example: "  gateway key\n  gateway key --id ada-laptop\n  gateway key --id ada-laptop-2 --subject ada-laptop",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -32,10 +38,17 @@ func newKey() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case len(id) > maxKeyID || strings.ContainsFunc(id, unicode.IsControl):
-				return usageError{fmt.Errorf("--id must be 1 to %d characters without control characters", maxKeyID)}
-			case id == "":
+			case !isKeyText(id):
+				return usageError{fmt.Errorf("--id must be 1 to %d characters without control characters", maxKeyText)}
+			case !isKeyText(subject):
+				return usageError{fmt.Errorf("--subject must be 1 to %d characters without control characters", maxKeyText)}
+			}
+			if id == "" {
 				id = "key-" + time.Now().UTC().Format("20060102-150405")
+			}
+			of := ""
+			if subject != "" {
+				of = "\n      subject: " + string(wire.String(subject))
 			}
 			key, digest := auth.NewKey()
 			// A JSON string is a YAML string.
@@ -45,12 +58,13 @@ func newKey() *cobra.Command {
 auth:
   mode: api-key
   api_keys:
-    - id: %s
+    - id: %s%s
       sha256: %s
-`, key, wire.String(id), digest)
+`, key, wire.String(id), of, digest)
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&id, "id", "", "`ID` of the key, the subject of its principal (default: from the time)")
+	cmd.Flags().StringVar(&id, "id", "", "`ID` of the key (default: from the time)")
+	cmd.Flags().StringVar(&subject, "subject", "", "`SUBJECT` of its principal (default: the id)")
 	return cmd
 }

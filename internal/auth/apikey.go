@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -15,10 +16,11 @@ import (
 
 // Key is an API key of the configuration, which has its digest only.
 type Key struct {
-	ID     string // the subject of the principal
-	SHA256 string // in hex
-	Groups []string
-	Scopes []string
+	ID      string // names the key in the log
+	Subject string // of the principal, which may have several keys; "" for the ID
+	SHA256  string // in hex
+	Groups  []string
+	Scopes  []string
 	// Profiles are the names of the only profiles that the key gets; nil means all.
 	Profiles []string
 	Expires  time.Time // the key is invalid from then on; zero means never
@@ -28,6 +30,7 @@ type Key struct {
 const MethodAPIKey = "api-key"
 
 type apiKey struct {
+	id        string
 	digest    [sha256.Size]byte
 	principal *call.Principal // of sender
 	sender    *Sender
@@ -61,7 +64,8 @@ func newKeys(keys []Key, h hierarchy) (*apiKeys, error) {
 	_, _ = rand.Read(s.salt[:]) // it never fails
 	for _, k := range keys {
 		next := &apiKey{
-			principal: &call.Principal{Subject: k.ID, Groups: k.Groups, Scopes: h.expand(k.Scopes), AuthMethod: MethodAPIKey, Expires: k.Expires},
+			id:        k.ID,
+			principal: &call.Principal{Subject: cmp.Or(k.Subject, k.ID), Groups: k.Groups, Scopes: h.expand(k.Scopes), AuthMethod: MethodAPIKey, Expires: k.Expires},
 		}
 		next.sender = &Sender{principal: next.principal, Profiles: k.Profiles}
 		if n, err := hex.Decode(next.digest[:], []byte(k.SHA256)); err != nil || n != sha256.Size || len(k.SHA256) != 2*sha256.Size {
@@ -95,6 +99,19 @@ func (k *apiKey) equal(other *apiKey) bool {
 	return k.digest == other.digest && k.principal.Subject == other.principal.Subject && k.principal.Expires.Equal(other.principal.Expires) &&
 		slices.Equal(k.principal.Groups, other.principal.Groups) && slices.Equal(k.principal.Scopes, other.principal.Scopes) &&
 		slices.Equal(k.sender.Profiles, other.sender.Profiles)
+}
+
+// outlives reports whether a key expires later than another one. The id decides between keys that expire
+// at the same time, so that the answer is always the same.
+func (k *apiKey) outlives(other *apiKey) bool {
+	mine, its := k.principal.Expires, other.principal.Expires
+	switch {
+	case mine.Equal(its):
+		return k.id > other.id
+	case mine.IsZero() || its.IsZero():
+		return mine.IsZero()
+	}
+	return mine.After(its)
 }
 
 // findKey returns an API key by its text, nil for none.

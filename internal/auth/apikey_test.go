@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 )
 
 // manyKeys returns an authenticator with n API keys, and a request with one of them.
@@ -42,6 +43,31 @@ func TestOneOfManyKeys(t *testing.T) {
 		t.Errorf("%d withdrawn, %v", len(withdrawn), err)
 	}
 	accepted(t, a, request("Authorization", "Bearer "+unknown))
+}
+
+// A principal may have several keys, so that one can be replaced while clients use it.
+func TestKeysOfOnePrincipal(t *testing.T) {
+	first, firstDigest := NewKey()
+	second, secondDigest := NewKey()
+	old := Key{ID: "ci", SHA256: firstDigest, Groups: []string{"old"}, Expires: time.Now().Add(time.Hour)}
+	next := Key{ID: "ci-2", Subject: "ci", SHA256: secondDigest, Groups: []string{"new"}}
+	a := newAuth(t, Options{Keys: []Key{old, next}})
+	was, is := accepted(t, a, request("Authorization", "Bearer "+first)), accepted(t, a, request("Authorization", "Bearer "+second))
+	if was.Identity() != is.Identity() || is.Subject != "ci" {
+		t.Errorf("the principals are %+v and %+v, want the same one", was, is)
+	}
+	if p := a.Configured(MethodAPIKey, "ci").Principal(); p.Groups[0] != "new" {
+		t.Errorf("the configured principal has the groups %v, want those of the key that expires last", p.Groups)
+	}
+	if x := a.Examine(t.Context(), second, ""); x.Checks[0].Value != "ci-2" || x.Principal.Subject != "ci" {
+		t.Errorf("the examination has %+v", x)
+	}
+	withdrawn, err := a.SetKeys([]Key{next})
+	if err != nil || !slices.Equal(withdrawn, []string{was.Identity()}) {
+		t.Errorf("withdrawn: %q, %v", withdrawn, err)
+	}
+	refused(t, a, request("Authorization", "Bearer "+first), "unknown_key")
+	accepted(t, a, request("Authorization", "Bearer "+second))
 }
 
 // firstDigest returns the digest of some key.

@@ -73,7 +73,7 @@ func (a *Authenticator) Examine(ctx context.Context, text, profile string) *Exam
 		x.refuse(fail)
 		if key != nil {
 			x.Principal, x.Profiles = key.principal, key.sender.Profiles
-			x.add("key", key.principal.Subject, "", true)
+			x.add("key", key.id, "", true)
 			if expires := key.principal.Expires; !expires.IsZero() {
 				x.add("expires", logTime(expires), "after "+logTime(a.now()), fail == nil)
 			}
@@ -204,15 +204,19 @@ func joined(list []string) string {
 }
 
 // Configured returns the sender of the API key or of the certificates that give a subject,
-// by the method of authentication: groups, scopes, profiles and, for a key, the expiry. It
-// returns nil if the configuration has none.
+// by the method of authentication: groups, scopes, profiles and, for a key, the expiry. Of
+// several keys it is the one that expires last. It returns nil if the configuration has none.
 func (a *Authenticator) Configured(method, subject string) *Sender {
 	switch method {
 	case MethodAPIKey:
+		var last *apiKey
 		for _, k := range a.keys.Load().all {
-			if k.principal.Subject == subject {
-				return k.sender
+			if k.principal.Subject == subject && (last == nil || k.outlives(last)) {
+				last = k
 			}
+		}
+		if last != nil {
+			return last.sender
 		}
 	case MethodCertificate:
 		rules := *a.certs.Load()

@@ -35,7 +35,7 @@ func (a *Authenticator) logField(r *http.Request, fail *failure) zap.Field {
 		}
 		if fail == errKeyExpired {
 			if k := a.findKey(creds.text); k != nil { // nil if the keys have changed meanwhile
-				e.AddString("key", k.principal.Subject)
+				e.AddString("key", k.id)
 				e.AddString("expired", logTime(k.principal.Expires))
 			}
 			return nil

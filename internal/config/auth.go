@@ -39,7 +39,8 @@ func (a *Auth) Has(mode AuthMode) bool { return slices.Contains(a.Mode, mode) }
 
 // APIKey is an API key, given by its digest.
 type APIKey struct {
-	ID       string   `yaml:"id" format:"subject" doc:"subject of the principal"`
+	ID       string   `yaml:"id" format:"subject" doc:"name of the key in the log and in metrics, and subject of the principal unless subject is set"`
+	Subject  string   `yaml:"subject,omitempty" format:"subject" doc:"subject of the principal, if it differs from id: a new key keeps the subject of the old one"`
 	SHA256   string   `yaml:"sha256" format:"sha256" doc:"SHA-256 of the key, in hex; gateway key prints it"`
 	Groups   []string `yaml:"groups" format:"claim" doc:"groups"`
 	Scopes   []string `yaml:"scopes" format:"scope" doc:"scopes"`
@@ -240,12 +241,12 @@ func (a *Auth) check(m *mapping) {
 	a.checkDuplicates(m)
 }
 
-// checkDuplicates demands that keys, their subjects and issuers are unique.
+// checkDuplicates demands that keys, their ids and issuers are unique.
 func (a *Auth) checkDuplicates(m *mapping) {
 	ids, digests, issuers := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for _, k := range a.APIKeys {
 		if ids[k.ID] && k.ID != "" {
-			m.errorf("api_keys", "the id %s occurs twice; give each key its own", configfile.Quote(k.ID))
+			m.errorf("api_keys", "the id %[1]s occurs twice; give each key its own, and a second key of the same principal subject: %[1]s", configfile.Quote(k.ID))
 		}
 		if digests[k.SHA256] && k.SHA256 != "" {
 			m.errorf("api_keys", "another id has the same key as %s", configfile.Quote(k.ID))

@@ -52,7 +52,7 @@ func newAuthenticator(cfg *config.Config, m *auth.Metrics, endpoints func() *end
 
 func keysOf(a *config.Auth) (keys []auth.Key) {
 	for _, k := range a.APIKeys {
-		keys = append(keys, auth.Key{ID: k.ID, SHA256: k.SHA256, Groups: k.Groups, Scopes: k.Scopes, Profiles: k.Profiles, Expires: k.ExpiresAt()})
+		keys = append(keys, auth.Key{ID: k.ID, Subject: k.Subject, SHA256: k.SHA256, Groups: k.Groups, Scopes: k.Scopes, Profiles: k.Profiles, Expires: k.ExpiresAt()})
 	}
 	return keys
 }
