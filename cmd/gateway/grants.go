@@ -32,6 +32,7 @@ type reportedGrant struct {
 	Granted    time.Time         `json:"granted"`
 	Expires    *time.Time        `json:"expires,omitempty"` // of the access token
 	Renewable  bool              `json:"renewable"`
+	Used       *time.Time        `json:"used,omitempty"` // to the hour
 }
 
 // reportedPrincipal is who gave a grant.
@@ -125,6 +126,10 @@ func printGrantsJSON(out io.Writer, cfg *config.Config, all []credentials.Grant)
 		if !g.Expires.IsZero() {
 			at := g.Expires.UTC()
 			r.Expires = &at
+		}
+		if !g.Used.IsZero() {
+			at := g.Used.UTC()
+			r.Used = &at
 		}
 		reported = append(reported, r)
 	}

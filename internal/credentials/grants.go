@@ -26,6 +26,7 @@ type Grant struct {
 	Issuer    string // the authorization server
 	Scopes    []string
 	Given     time.Time // when the user consented
+	Used      time.Time // when the gateway last used it, to the hour; zero: unknown, or never
 	Expires   time.Time // when the access token expires; zero: unknown
 	Renewable bool      // whether the gateway can renew the access token
 	key       string
@@ -66,10 +67,14 @@ func (s *Store) Grants(ctx context.Context, known ...Grant) ([]Grant, error) {
 		if len(who) != 3 {
 			continue
 		}
+		used, err := s.usedSince(ctx, name, g.given())
+		if err != nil {
+			return nil, err
+		}
 		all = append(all, Grant{
 			Upstream: parts[1], URL: parts[2], key: parts[3],
 			Local: parts[3] == localKey, AuthMethod: who[0], PrincipalIssuer: who[1], Subject: who[2],
-			Issuer: g.Issuer, Scopes: g.Scopes, Given: g.given(), Expires: g.Expires, Renewable: g.Refresh != "",
+			Issuer: g.Issuer, Scopes: g.Scopes, Given: g.given(), Used: used, Expires: g.Expires, Renewable: g.Refresh != "",
 		})
 	}
 	slices.SortFunc(all, func(a, b Grant) int {

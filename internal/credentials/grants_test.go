@@ -46,7 +46,7 @@ func TestGrants(t *testing.T) {
 		}
 		want := Grant{
 			Upstream: "up", URL: s.o.URL.String(), Subject: "ann", PrincipalIssuer: "https://idp", AuthMethod: "jwt",
-			Issuer: as.URL, Scopes: []string{"read", "offline_access"}, Given: given, Expires: c.now().Add(5 * time.Minute), Renewable: true,
+			Issuer: as.URL, Scopes: []string{"read", "offline_access"}, Given: given, Used: c.now(), Expires: c.now().Add(5 * time.Minute), Renewable: true,
 		}
 		for i, g := range all {
 			if g.Local {

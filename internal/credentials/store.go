@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/ttlcache"
 )
 
 // StoreOptions say where a [Store] keeps what it stores.
@@ -38,7 +39,8 @@ type Store struct {
 	mu      sync.Mutex
 	locks   map[string]chan struct{}
 	unsaved map[string]unsavedValue
-	dirty   chan struct{} // capacity 1: unsaved has something new
+	dirty   chan struct{}                     // capacity 1: unsaved has something new
+	noted   *ttlcache.Cache[string, struct{}] // the uses of grants that this process has recorded
 }
 
 // unsavedValue is a renewed value that could not be stored. It follows old, which is still stored.
@@ -69,7 +71,7 @@ func NewStore(folder string) *Store { return OpenStore(StoreOptions{Folder: fold
 
 // OpenStore returns a store. It reads nothing yet.
 func OpenStore(o StoreOptions) *Store {
-	s := &Store{changed: o.Changed, failed: o.Unsaved, locks: make(map[string]chan struct{}), unsaved: make(map[string]unsavedValue), dirty: make(chan struct{}, 1)}
+	s := &Store{changed: o.Changed, failed: o.Unsaved, locks: make(map[string]chan struct{}), unsaved: make(map[string]unsavedValue), dirty: make(chan struct{}, 1), noted: ttlcache.New[string, struct{}](maxCached)}
 	if s.changed == nil {
 		s.changed = func(context.Context, string) {}
 	}
@@ -173,12 +175,14 @@ func (s *Store) restore(ctx context.Context, name string) error {
 // remove removes a stored value, see values. The caller holds its lock.
 func (s *Store) remove(ctx context.Context, name string, refused []byte) error {
 	err := s.values.remove(ctx, name, refused)
-	if err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.unsaved, name)
+	if err != nil {
+		return err
 	}
-	return err
+	s.mu.Lock()
+	delete(s.unsaved, name)
+	s.mu.Unlock()
+	s.removeUse(ctx, name)
+	return nil
 }
 
 // names returns the names of all stored grants.

@@ -59,8 +59,8 @@ func TestLogin(t *testing.T) {
 			t.Errorf("the token of %v is one of %q with %q, good: %v", principal, sub, scopes, ok)
 		}
 	}
-	if left, err := os.ReadDir(filepath.Join(dirOf(store), grantsDir)); err != nil || len(left) != 2 {
-		t.Errorf("left behind: %v, %v; want the grant and its lock", left, err)
+	if left, err := os.ReadDir(filepath.Join(dirOf(store), grantsDir)); err != nil || len(left) != 3 {
+		t.Errorf("left behind: %v, %v; want the grant, its lock and its last use", left, err)
 	}
 	if s.NeedsGrant(call.Anonymous) || !s.NeedsGrant(withToken("ann", "x")) {
 		t.Error("the grant of this machine's user is one of others, or not theirs")

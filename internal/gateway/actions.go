@@ -62,7 +62,7 @@ func (g *Gateway) listedGrants(ctx context.Context) ([]webui.StoredGrant, error)
 	for i, of := range all {
 		out[i] = webui.StoredGrant{
 			ID: grantID(of), Upstream: of.Upstream, Local: of.Local, Subject: of.Subject, PrincipalIssuer: of.PrincipalIssuer, Proof: of.AuthMethod,
-			Issuer: of.Issuer, Scopes: of.Scopes, Since: of.Given, Expires: of.Expires, Renewable: of.Renewable,
+			Issuer: of.Issuer, Scopes: of.Scopes, Since: of.Given, Used: of.Used, Expires: of.Expires, Renewable: of.Renewable,
 			Configured: takesGrants(cfg, of.Upstream),
 		}
 	}

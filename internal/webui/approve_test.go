@@ -24,7 +24,7 @@ var testHeld = []HeldTools{{Upstream: "files", Tools: []pins.Held{
 
 // testGrants are grants whose every text is hostile.
 var testGrants = []StoredGrant{
-	{ID: "g1", Upstream: "files", Subject: hostile, PrincipalIssuer: hostile, Issuer: hostile, Scopes: []string{hostile}, Since: time.Now(), Expires: time.Now().Add(time.Hour), Renewable: true},
+	{ID: "g1", Upstream: "files", Subject: hostile, PrincipalIssuer: hostile, Issuer: hostile, Scopes: []string{hostile}, Since: time.Now(), Expires: time.Now().Add(time.Hour), Renewable: true, Used: time.Now().Add(-3 * time.Hour)},
 	{ID: "g2", Upstream: "files", Local: true, Issuer: "https://login.example", Since: time.Now(), Configured: true},
 }
 
@@ -111,6 +111,9 @@ func TestGrantsPage(t *testing.T) {
 			if !strings.Contains(strings.ReplaceAll(body, "this machine's", "this machine&#39;s"), want) {
 				t.Errorf("the page lacks %s: %s", want, body)
 			}
+		}
+		if !strings.Contains(body, ">3 h ago<") || !strings.Contains(body, ">never<") {
+			t.Error("the last uses are missing")
 		}
 		if got := strings.Contains(body, `action="/ui/grants"`); got != actions {
 			t.Errorf("actions %v, and the buttons are there: %v", actions, got)

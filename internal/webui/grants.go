@@ -34,6 +34,7 @@ type StoredGrant struct {
 	Scopes          []string
 	Since, Expires  time.Time // Expires is that of the access token; zero: unknown
 	Renewable       bool
+	Used            time.Time // to the hour, zero for never
 }
 
 // Revoked says what the revocation of a grant did.

@@ -17,6 +17,7 @@ import (
 var functions = template.FuncMap{
 	"asset":   assetPath,
 	"ago":     ago,
+	"recent":  recent,
 	"clock":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"count":   count,
@@ -84,6 +85,14 @@ func ago(now, t time.Time) string {
 		return strconv.Itoa(int(d.Hours())) + " h ago"
 	}
 	return strconv.Itoa(int(d.Hours()/24)) + " days ago"
+}
+
+// recent says how long ago a time is that is known to the hour.
+func recent(now, t time.Time) string {
+	if now.Sub(t) < time.Hour {
+		return "in the last hour"
+	}
+	return ago(now, t)
 }
 
 // count writes a number with spaces between groups of three digits.
