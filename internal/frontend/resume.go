@@ -149,9 +149,9 @@ func (s *Server) resumeCall(w http.ResponseWriter, r *http.Request, principal *c
 	}
 }
 
-// errReplicaEnded answers a call whose replica has ended while the client was not connected.
+// errReplicaEnded answers a call whose replica has ended while the client was not connected. It is not retryable, since the server may have run the call.
 var errReplicaEnded = wire.Errorf(wire.CodeInternal, "the replica of the gateway that ran this call has ended, and nobody knows how far the call came: send it again if it may run twice").
-	WithData(wire.Raw(`{"reason":"the replica that ran the call has ended","retryable":true}`))
+	WithData(wire.Raw(`{"reason":"the replica that ran the call has ended; the server may have run it","retryable":false}`))
 
 // replayCall writes what is left of the stream of a call whose replica has ended, and an error in place
 // of each missing response.

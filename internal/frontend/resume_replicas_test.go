@@ -258,7 +258,7 @@ func TestCallWhoseReplicaHasEnded(t *testing.T) {
 			c.kill(0)
 			want := []string{"progress 1", "progress 2", `result "a"`}
 			if hangs {
-				want[2] = `"a": -32603 retryable true`
+				want[2] = `"a": -32603 retryable false`
 			}
 			for range 2 { // the client asks again
 				w := c.all[1].resumeAt("ann", id, events[1].ID)
@@ -285,7 +285,7 @@ func TestBatchWhoseReplicaHasEnded(t *testing.T) {
 		events := eventsOf(t, w.written())
 		c.kill(0)
 		rest := c.all[1].resumeAt("ann", id, events[0].ID)
-		if got, want := messagesOf(t, rest.written()), []string{"progress 0", "1: -32603 retryable true", "2: -32603 retryable true"}; !slices.Equal(got, want) {
+		if got, want := messagesOf(t, rest.written()), []string{"progress 0", "1: -32603 retryable false", "2: -32603 retryable false"}; !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	})

@@ -31,9 +31,14 @@ func (g *Gateway) drainPassed(ctx context.Context) {
 	}
 }
 
-// errHolderEnded answers a retry whose call ran at a replica that has ended.
+// errHolderEnded answers a retry whose call waited at a replica that has ended, so that the server has not got the answers.
 var errHolderEnded = wire.Errorf(wire.CodeInternal, "the replica that ran this call has ended; call again").
 	WithData(wire.Raw(`{"reason":"the replica that ran this call has ended","retryable":true}`))
+
+// errHolderLost answers a retry that may have reached the replica of its call before that ended. The server may have got the answers, and done what the
+// call asks for.
+var errHolderLost = wire.Errorf(wire.CodeInternal, "the replica that ran this call has ended, and nobody knows how far the call came: call again if it may run twice").
+	WithData(wire.Raw(`{"reason":"the replica that ran this call has ended; the server may have run it","retryable":false}`))
 
 // errHolderAway answers a retry that cannot be passed on now. Its state can still be used.
 var errHolderAway = wire.Errorf(wire.CodeInternal, "the replica that runs this call cannot be reached; send the same request again").
@@ -50,8 +55,11 @@ func (g *Gateway) passRetry(ctx context.Context, to string, c *call.Call) (call.
 	}
 	g.ratelog.Warn("a retry could not be passed to the replica that holds its call", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject),
 		ratelog.Profile(c.Principal.Profile), zap.String("replica", to), zap.Error(err))
-	if errors.Is(err, replica.ErrGone) || remote.Begun(err) {
+	switch {
+	case errors.Is(err, replica.ErrGone):
 		return call.Result{}, errHolderEnded
+	case remote.Begun(err):
+		return call.Result{}, errHolderLost
 	}
 	return call.Result{}, errHolderAway
 }

@@ -73,7 +73,7 @@ func TestKilledReplicas(t *testing.T) {
 		return nil
 	})
 	l.end(cancel)
-	t.Logf("%d kills, %d calls answered, %d failed, %d resumptions", kills, l.answered.Load(), l.failed.Load(), l.resumed.Load())
+	t.Logf("%d kills, %d calls answered, %d failed, %d resumptions; failures:%v", kills, l.answered.Load(), l.failed.Load(), l.resumed.Load(), &l.failures)
 	if l.failed.Load() == 0 || l.answered.Load() < 10*l.failed.Load() {
 		t.Error("too few calls were answered, or none failed, so the test proves nothing")
 	}

@@ -35,6 +35,8 @@ type load struct {
 	calls   sync.WaitGroup     // of clients that call, until over
 	ears    sync.WaitGroup     // of listeners, until their context ends
 
+	failures failures
+
 	answered, failed, resumed, again, bad atomic.Int64
 }
 
@@ -130,7 +132,7 @@ func (l *load) count(ctx context.Context, c *raw.Client, upstream string) {
 }
 
 // send calls a tool with a progress token. It sends the call again, as every client may, while no replica has taken it: HTTP
-// 503.
+// 503, or an error that is retryable unless no call may fail.
 func (l *load) send(ctx context.Context, c *raw.Client, tool, arguments string) (raw.Answer, error) {
 	meta := `"progressToken":"p"`
 	if c.Revision() == raw.Modern {
@@ -138,7 +140,7 @@ func (l *load) send(ctx context.Context, c *raw.Client, tool, arguments string) 
 	}
 	for {
 		answer, err := c.Send(ctx, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s,"_meta":{%s}}`, tool, arguments, meta))
-		if answer.Status != http.StatusServiceUnavailable || ctx.Err() != nil {
+		if answer.Status != http.StatusServiceUnavailable && (l.strict || !isRetryable(answer)) || ctx.Err() != nil {
 			return answer, err
 		}
 		l.again.Add(1)
@@ -148,22 +150,21 @@ func (l *load) send(ctx context.Context, c *raw.Client, tool, arguments string) 
 
 // judge reports whether a call was answered by its result. Any other end must say that the call failed, and a session must never be unknown.
 func (l *load) judge(c *raw.Client, answer raw.Answer, err error) bool {
-	fault := answer.Response.Fault()
-	switch {
-	case err == nil && answer.Status == http.StatusOK && fault == nil && strings.Contains(answer.Response.Text, `"content"`):
+	if err == nil && answer.Status == http.StatusOK && answer.Response.Fault() == nil && strings.Contains(answer.Response.Text, `"content"`) {
 		l.answered.Add(1)
 		return true
-	case answer.Status == http.StatusNotFound:
-		l.wrong("the session of a %s client is lost: %s", c.Revision(), answer.Response.Text)
-	case err == nil && fault != nil && (fault.Code == 0 || fault.Message == ""), err == nil && fault == nil && answer.Status < 500:
-		l.wrong("neither a result nor an error: HTTP %d %s", answer.Status, answer.Response.Text)
-	case err == nil && answer.Status < 500 && fault.Code != -32603:
-		l.wrong("a call that should succeed failed: HTTP %d %s", answer.Status, answer.Response.Text)
 	}
 	l.failed.Add(1)
-	if l.strict {
+	kind, unclear := failureOf(answer, err)
+	switch {
+	case answer.Status == http.StatusNotFound:
+		l.wrong("the session of a %s client is lost: %s", c.Revision(), answer.Response.Text)
+	case unclear != nil:
+		l.wrong("%v", unclear)
+	case l.strict:
 		l.wrong("a call failed: HTTP %d %s %v", answer.Status, answer.Response.Text, err)
 	}
+	l.failures.add(kind)
 	return false
 }
 

@@ -42,6 +42,8 @@ func StartRedisFailover(t testing.TB, n int) *RedisFailover {
 		}
 		s := process.Start(t, process.Options{Name: fmt.Sprintf("sentinel-%d", i+1), Args: []string{Debian(t, "redis-server"), file, "--sentinel"}})
 		s.WaitListening(t, addr)
+		// A Sentinel that did not run for 2 s, on a busy machine, trusts its clock no more and does nothing for 30 s: a failover then takes over a minute.
+		RedisCLI(t, addr, "sentinel", "debug", "tilt-trigger", "600000")
 		r.Sentinels = append(r.Sentinels, addr)
 	}
 	r.URL = "redis+sentinel://" + strings.Join(r.Sentinels, ",") + "/" + masterName
