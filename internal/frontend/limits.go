@@ -23,7 +23,8 @@ const (
 	freeBody = 16 << 10
 
 	// writeTimeout is how long a client may take to read a piece of writePiece bytes,
-	// writeHurried how long a client may take that has not read its share.
+	// writeHurried how long a client may take that has not read its share. The last piece of
+	// a message may be half as long again, and then has half as much time again.
 	writeTimeout = 30 * time.Second
 	writeHurried = 5 * time.Second
 	writePiece   = 256 << 10

@@ -199,10 +199,9 @@ func (s *Server) writeJSON(w http.ResponseWriter, share fairshare.Share, status 
 	return s.writeResponse(w, http.NewResponseController(w), share, msg, false)
 }
 
-// writeResponse writes a message with a deadline for each writePiece bytes, so that a slow
-// client gets a large message, and a client that does not read is noticed soon. The deadlines
-// are short for a client whose unread answers exceed its share, because unread answers
-// occupy memory.
+// writeResponse writes a message in pieces with a deadline each, so that a slow client gets a
+// large message, and a client that does not read is noticed soon. The deadlines are short for
+// a client whose unread answers exceed its share, because unread answers occupy memory.
 func (s *Server) writeResponse(w http.ResponseWriter, rc *http.ResponseController, share fairshare.Share, msg pieces, flush bool) error {
 	timeout := writeTimeout
 	if n := int64(msg.size()); n > freeBody {
@@ -215,8 +214,10 @@ func (s *Server) writeResponse(w http.ResponseWriter, rc *http.ResponseControlle
 		}
 	}
 	for rest := msg; rest.size() > 0; {
-		rc.SetWriteDeadline(time.Now().Add(timeout)) // writers without deadlines leave this to the server's own limits
-		if err := rest.cut(writePiece).write(w); err != nil {
+		n := pieceSize(rest.size())
+		// Writers without deadlines leave this to the server's own limits.
+		rc.SetWriteDeadline(time.Now().Add(timeout * time.Duration(max(n, writePiece)) / writePiece))
+		if err := rest.cut(n).write(w); err != nil {
 			return err
 		}
 	}
@@ -224,4 +225,14 @@ func (s *Server) writeResponse(w http.ResponseWriter, rc *http.ResponseControlle
 		return rc.Flush()
 	}
 	return nil
+}
+
+// pieceSize returns how much of the rest of a message is written at once. A write of its own
+// for a short end costs a system call and wakes the client twice, so the end goes with the
+// piece before it, which gets more time in proportion.
+func pieceSize(rest int) int {
+	if rest <= writePiece+writePiece/2 {
+		return rest
+	}
+	return writePiece
 }
