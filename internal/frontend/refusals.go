@@ -30,7 +30,8 @@ const (
 	refusedSize        = "size"
 	refusedContent     = "content_type"
 	refusedShare       = "share" // the client uses as much as one client may
-	refusedFull        = "full"  // a limit for all clients is reached, or the gateway stops
+	refusedFull        = "full"  // a limit for all clients is reached
+	refusedDraining    = "draining"
 	refusedParse       = "parse"
 	refusedHeaders     = "headers" // they contradict the body
 	refusedRevision    = "revision"
@@ -121,9 +122,12 @@ func (s *Server) refuseEndpoint(w http.ResponseWriter, r *http.Request, none *No
 // refuse answers a request by an HTTP status, and counts and logs it.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal, fields ...zap.Field) {
 	reason, fields := reasonOf(f.status, 0), append(fields, zap.String("reason", f.reason))
-	if f.isBusy() {
+	switch {
+	case f.isBusy():
 		s.countRefused(zapcore.WarnLevel, "requests are refused for now: "+f.reason, w, r, f.status, reason, fields...)
-	} else {
+	case f.reason == errStopped.Error():
+		s.countRefused(zapcore.InfoLevel, "request refused", w, r, f.status, refusedDraining, fields...)
+	default:
 		s.countRefused(zapcore.InfoLevel, "request refused", w, r, f.status, reason, fields...)
 	}
 	s.answerRefused(w, f)
@@ -161,7 +165,9 @@ func (s *Server) refuseBusy(w http.ResponseWriter, r *http.Request, id wire.ID, 
 func (s *Server) refuseDraining(w http.ResponseWriter, r *http.Request, principal *call.Principal, id wire.ID) {
 	w.Header().Set("Retry-After", retryAfter)
 	w.Header().Set("Connection", "close")
-	s.rejectMessage(w, r, principal, id, http.StatusServiceUnavailable, errDraining)
+	s.countRefused(zapcore.InfoLevel, "request refused", w, r, http.StatusServiceUnavailable, refusedDraining,
+		zap.String("reason", errDraining.Message), zap.String("principal", principal.Subject))
+	s.answerRejected(w, id, http.StatusServiceUnavailable, errDraining)
 }
 
 // rejectMessage answers a message that violates the protocol. The text of the error may

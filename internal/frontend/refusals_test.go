@@ -39,7 +39,15 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 			t.Errorf("%s: counted %v times, want once", reason, got)
 		}
 	}
-	if logs.Len() != 8 || logs.FilterMessage("session id refused").Len() != 1 {
+	s.Drain()
+	r := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"%s}}`, wire.EraModern)
+	r.Host = "localhost"
+	do(s, r)
+	s.draining.Store(false)
+	if got := testutil.ToFloat64(s.options.Metrics.Refused.WithLabelValues(refusedDraining)); got != 1 {
+		t.Errorf("draining: counted %v times, want once", got)
+	}
+	if logs.Len() != 9 || logs.FilterMessage("session id refused").Len() != 1 {
 		t.Errorf("%d lines in the log, want one for each: %v", logs.Len(), logs.All())
 	}
 	origin := logs.FilterField(zap.String("kind", refusedOrigin)).All()

@@ -25,6 +25,8 @@ const (
 // of an upstream has its code and its message, without values of the arguments.
 func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 	switch outcome {
+	case outcomeCancelled:
+		return log.reason
 	case outcomeError, outcomeUnavailable, outcomeLimited, outcomeURLRequired, outcomeUnconfirmed:
 	default:
 		return ""
@@ -54,6 +56,15 @@ func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 		message += ": " + strings.Join(lacked, ", ")
 	}
 	return plaintext.Line(message, maxReason)
+}
+
+// reasonOfEnd returns why the context of a call ended before its answer: its cause, "" if that says nothing.
+func reasonOfEnd(ctx context.Context) string {
+	cause := context.Cause(ctx)
+	if cause == nil || cause == context.Canceled {
+		return ""
+	}
+	return plaintext.Line(cause.Error(), maxReason)
 }
 
 // leafNames returns the paths of the empty objects in an object, such as elicitation.url for

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -106,6 +107,23 @@ func TestFailedCallsSayWhy(t *testing.T) {
 				t.Errorf("the audit ends with %+v, want %s, %q", end, tt.outcome, tt.reason)
 			}
 		})
+	}
+}
+
+// The line of a call that the gateway ended names the cause: the client did not give up.
+func TestCallsThatTheGatewayEndsSayWhy(t *testing.T) {
+	for cause, reason := range map[error]any{errors.New("the gateway is shutting down"): "the gateway is shutting down", nil: nil} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		h := newTestRouter(t, &fakeUpstream{answer: func(ctx context.Context, _ *call.Call) (call.Result, error) {
+			cancel(cause)
+			return call.Result{}, ctx.Err()
+		}}, filesSource(t))
+		core, logs := observer.New(zap.InfoLevel)
+		h.logTo(zap.New(core))
+		_, _ = h.Handle(ctx, newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
+		if got := logs.All()[0].ContextMap(); got["outcome"] != "cancelled" || got["reason"] != reason {
+			t.Errorf("%v: outcome %v, reason %v", cause, got["outcome"], got["reason"])
+		}
 	}
 }
 
