@@ -46,7 +46,7 @@ type Span interface {
 	// Start begins a span below this one.
 	Start(stage Stage, at time.Time, about SpanStart) Span
 	// End ends the span. It is called once. It reports whether the trace of a call is exported.
-	End(at time.Time, end *SpanEnd) (exported bool)
+	End(at time.Time, end SpanEnd) (exported bool)
 	// Link says that this span continues what another span began, in another trace or in this one.
 	Link(to *TraceContext)
 	// Context returns the trace context whose parent is this span.
@@ -58,8 +58,16 @@ type Span interface {
 // SpanStart is what is known about a stage when it begins. Empty members are not known.
 type SpanStart struct {
 	Method, Item, Upstream string
+	Peer                   *Peer // that gets the request, if it is an upstream
 	// Params have the trace context of the request that begins the stage, in _meta.
 	Params wire.Raw
+}
+
+// Peer says how the gateway reaches an upstream. It is immutable.
+type Peer struct {
+	OverHTTP bool
+	Address  string // the host, "" for a program on this machine
+	Port     int    // 0 without an address
 }
 
 // SpanEnd is what is known about a call or a stage when it ends. Empty members are not known.
@@ -84,6 +92,9 @@ type Trace struct {
 	Incoming *TraceContext
 	// Parent is the span of the call that makes this one, or nil.
 	Parent Span
+	// Resumed is the public name of the item of the parked call that the request has resumed, "" if
+	// it has resumed none.
+	Resumed string
 
 	clock func() time.Time
 	span  Span
@@ -155,14 +166,17 @@ type Timer struct {
 }
 
 // End ends the stage. err is why it failed, nil if it did not.
-func (m *Timer) End(err error) {
+func (m *Timer) End(err error) { m.EndWith(SpanEnd{Err: err}) }
+
+// EndWith is End with more to say about the stage.
+func (m *Timer) EndWith(end SpanEnd) {
 	if m.trace == nil {
 		return
 	}
 	now := m.trace.clock()
 	m.trace.spent[m.stage].Add(int64(now.Sub(m.began)))
 	if m.Span != nil {
-		m.Span.End(now, &SpanEnd{Err: err})
+		m.Span.End(now, end)
 	}
 }
 

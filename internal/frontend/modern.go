@@ -103,7 +103,7 @@ func (x *exchange) resume(state string) (call.Result, error) {
 	span := tracer.Begin(&x.call, x.call.Method, nil, time.Now())
 	x.trace.Begin(time.Now, span)
 	res, err := x.s.parked.Resume(x, state)
-	span.End(time.Now(), &call.SpanEnd{Err: err, Revision: res.Revision})
+	span.End(time.Now(), call.SpanEnd{Err: err, Item: x.trace.Resumed, Revision: res.Revision})
 	return res, err
 }
 

@@ -66,7 +66,7 @@ func (l headLimiter) Read(b []byte) (int, error) {
 
 // roundTrip sends a request with this body and reads the head of the response. On
 // errors the connection is closed; errUnwritten means that nothing was written.
-func (c *conn) roundTrip(req *http.Request, extra Field, reqBody io.Reader) (*http.Response, error) {
+func (c *conn) roundTrip(req *http.Request, extra []Field, reqBody io.Reader) (*http.Response, error) {
 	if err := c.compose(req, extra); err != nil {
 		c.Close()
 		return nil, err
@@ -131,7 +131,7 @@ func (c *conn) receive(values []string) (h head, err error) {
 }
 
 // compose puts the head of a request into c.out.
-func (c *conn) compose(req *http.Request, extra Field) error {
+func (c *conn) compose(req *http.Request, extra []Field) error {
 	path := req.URL.RequestURI()
 	if !plaintext.IsFieldValue(path) {
 		return errors.New("the URL has control characters")
@@ -149,8 +149,11 @@ func (c *conn) compose(req *http.Request, extra Field) error {
 			}
 		}
 	}
-	if extra.Value != "" {
-		if b, err = appendField(b, extra.Name, extra.Value); err != nil {
+	for _, f := range extra {
+		if !f.isMissing(req.Header) {
+			continue
+		}
+		if b, err = appendField(b, f.Name, f.Value); err != nil {
 			return err
 		}
 	}

@@ -70,15 +70,12 @@ type Field struct{ Name, Value string }
 // io.WriterTo is sent in the same system call as the head, and its WriteTo learns
 // how much of it was written.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	return t.RoundTripWith(req, Field{})
+	return t.RoundTripWith(req)
 }
 
-// RoundTripWith is RoundTrip with one more header, so that requests with different values can share one
-// req.Header. The header is left out if it has no value, or if req.Header has its name.
-func (t *Transport) RoundTripWith(req *http.Request, extra Field) (*http.Response, error) {
-	if _, set := req.Header[extra.Name]; set {
-		extra = Field{}
-	}
+// RoundTripWith is RoundTrip with more headers, so that requests with different values can share one
+// req.Header. A header is left out if it has no value, or if req.Header has its name.
+func (t *Transport) RoundTripWith(req *http.Request, extra ...Field) (*http.Response, error) {
 	if !t.takes(req) {
 		return t.next.RoundTrip(with(req, extra))
 	}
@@ -121,16 +118,26 @@ func (t *Transport) RoundTripWith(req *http.Request, extra Field) (*http.Respons
 	return resp, contextError(ctx, err)
 }
 
-// with returns a request that has one more header.
-func with(req *http.Request, extra Field) *http.Request {
-	if extra.Value == "" {
-		return req
-	}
+// with returns a request that has more headers.
+func with(req *http.Request, extra []Field) *http.Request {
 	r := *req
-	r.Header = make(http.Header, len(req.Header)+1)
+	r.Header = make(http.Header, len(req.Header)+len(extra))
 	maps.Copy(r.Header, req.Header)
-	r.Header[extra.Name] = []string{extra.Value}
+	for _, f := range extra {
+		if f.isMissing(req.Header) {
+			r.Header[f.Name] = []string{f.Value}
+		}
+	}
 	return &r
+}
+
+// isMissing reports whether f has a value, and h has none by its name.
+func (f *Field) isMissing(h http.Header) bool {
+	if f.Value == "" {
+		return false
+	}
+	_, set := h[f.Name]
+	return !set
 }
 
 // gotConn calls the hook of trace that learns of a connection.

@@ -374,7 +374,7 @@ func TestWrites(t *testing.T) {
 func requestSize(t *testing.T, s *rawServer, body int) int {
 	c := &conn{}
 	r, _ := s.request(t.Context(), body)
-	if err := c.compose(r, Field{}); err != nil {
+	if err := c.compose(r, nil); err != nil {
 		t.Fatal(err)
 	}
 	return len(c.out) + body

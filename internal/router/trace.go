@@ -39,7 +39,7 @@ func (r *Router) endTrace(c *call.Call, log *logFields, begin time.Time, duratio
 	case outcomeError, outcomeUnavailable: // not what clients can cause as often as they like
 		end.Keep = true
 	}
-	return span.End(begin.Add(duration), &end)
+	return span.End(begin.Add(duration), end)
 }
 
 // logSlow logs a slow call with the time that it spent in each stage.

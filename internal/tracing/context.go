@@ -14,27 +14,6 @@ import (
 // maxBaggage bounds the baggage that is passed on (W3C Baggage, "Limits").
 const maxBaggage = 8192
 
-// remoteContext returns the context whose span is the parent of a call, the context of the headers
-// if that is another one, and the baggage that is passed on. That of _meta wins.
-func remoteContext(c *call.Call) (ctx context.Context, other trace.SpanContext, bag string) {
-	var headers *call.TraceContext
-	if c.Trace != nil {
-		headers = c.Trace.Incoming
-	}
-	meta := contextIn(c.Params)
-	parent, transport := parse(meta), parse(headers)
-	if bag = cleanBaggage(meta); bag == "" {
-		bag = cleanBaggage(headers)
-	}
-	switch {
-	case !parent.IsValid():
-		parent = transport
-	case transport.IsValid() && !transport.Equal(parent):
-		other = transport
-	}
-	return trace.ContextWithRemoteSpanContext(context.Background(), parent), other, bag
-}
-
 // contextIn returns the trace context in the _meta of params, nil if there is none.
 func contextIn(params wire.Raw) *call.TraceContext {
 	if params == nil {
@@ -54,7 +33,7 @@ func contextIn(params wire.Raw) *call.TraceContext {
 	if found == (call.TraceContext{}) {
 		return nil
 	}
-	return &found
+	return new(found) // a copy, so that no context costs no memory
 }
 
 // parse returns the span that a trace context names. It is not valid if the context is nil or
@@ -63,9 +42,29 @@ func parse(c *call.TraceContext) trace.SpanContext {
 	if c == nil || c.Traceparent == "" {
 		return trace.SpanContext{}
 	}
-	carrier := propagation.MapCarrier{"traceparent": c.Traceparent, "tracestate": c.Tracestate}
-	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), (*carrier)(c)))
 }
+
+// carrier implements propagation.TextMapCarrier.
+type carrier call.TraceContext
+
+// Get implements propagation.TextMapCarrier.
+func (c *carrier) Get(key string) string {
+	switch key {
+	case "traceparent":
+		return c.Traceparent
+	case "tracestate":
+		return c.Tracestate
+	default:
+		return ""
+	}
+}
+
+// Set implements propagation.TextMapCarrier. Nothing is written with a carrier.
+func (c *carrier) Set(string, string) {}
+
+// Keys implements propagation.TextMapCarrier.
+func (c *carrier) Keys() []string { return []string{"traceparent", "tracestate"} }
 
 // cleanBaggage returns the baggage of a context in a form that fits into a header, "" if there is
 // none or if it is malformed.

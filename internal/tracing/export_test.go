@@ -76,7 +76,7 @@ func TestOutagesAreReportedOnce(t *testing.T) {
 			log := zap.New(e.WrapCore(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(io.Discard), zap.InfoLevel)))
 			polltest.Until(t, "the recovery", func() bool {
 				if log.Info("line"); e.tracer != nil {
-					begin(e.tracer, newCall(`{}`, nil)).End(start, &call.SpanEnd{})
+					begin(e.tracer, newCall(`{}`, nil)).End(start, call.SpanEnd{})
 				}
 				_, recovered := r.counts()
 				return recovered > 0
@@ -100,7 +100,7 @@ func TestRedirectionsAreNotFollowed(t *testing.T) {
 	defer server.Close()
 	r := new(reports)
 	e := exporterTo(t, server.URL, r, true, false)
-	begin(e.tracer, newCall(`{}`, nil)).End(start, &call.SpanEnd{})
+	begin(e.tracer, newCall(`{}`, nil)).End(start, call.SpanEnd{})
 	polltest.Until(t, "an error", func() bool { n, _ := r.counts(); return n > 0 })
 	if elsewhere.Load() > 0 || !strings.Contains(r.errors[0], "307") {
 		t.Errorf("%d requests elsewhere, %v", elsewhere.Load(), r.errors)
@@ -117,8 +117,8 @@ func TestASilentCollectorCostsBoundedMemory(t *testing.T) {
 	calls := func(n int) uint64 {
 		for range n {
 			s := begin(e.tracer, newCall(`{}`, nil))
-			s.Start(call.StageUpstream, start, call.SpanStart{Method: "tools/call", Item: "read"}).End(start, &call.SpanEnd{})
-			s.End(start, &call.SpanEnd{})
+			s.Start(call.StageUpstream, start, call.SpanStart{Method: "tools/call", Item: "read"}).End(start, call.SpanEnd{})
+			s.End(start, call.SpanEnd{})
 		}
 		runtime.GC()
 		var m runtime.MemStats

@@ -1,221 +1,182 @@
 package tracing
 
 import (
-	"context"
-	"errors"
-	"strconv"
+	"slices"
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
-// record holds the spans of one request of a client until it ends.
+// usualSpans is how many spans an ordinary call has: its own, that of the decision of policy, and an
+// attempt. They are allocated together.
+const usualSpans = 3
+
+// record holds the spans of one request of a client until it ends. Spans are plain values until it is
+// decided that they are exported: most are not.
 type record struct {
-	tracer  *Tracer
-	begin   time.Time
-	baggage string // that is passed on, or ""
+	tracer   *Tracer
+	trace    trace.TraceID
+	flags    trace.TraceFlags // that upstreams see
+	state    trace.TraceState
+	baggage  string // that is passed on, or ""
+	rootCall callInfo
 
 	mu      sync.Mutex
-	begun   int // spans
-	dropped int // stages without a span
-	ended   []sdktrace.ReadOnlySpan
-	over    bool // it is decided whether the spans are exported
-	keep    bool // they are
+	begun   int   // spans
+	dropped int   // stages without a span
+	ended   *span // the last one that has ended, see span.before
+	over    bool  // it is decided whether the spans are exported
+	keep    bool  // they are
+
+	usual [usualSpans]span
 }
 
-// start begins a span, or returns nil if there are enough.
-func (r *record) start(ctx context.Context, name string, options []trace.SpanStartOption) *span {
-	r.mu.Lock()
-	if r.begun >= maxSpans {
-		r.dropped++
-		r.mu.Unlock()
-		return nil
-	}
-	r.begun++
-	r.mu.Unlock()
-	ctx, otel := r.tracer.tracer.Start(ctx, name, options...)
-	return &span{record: r, ctx: ctx, otel: otel, id: otel.SpanContext().TraceID().String()}
-}
-
-// end takes a span that has ended. The end of the root decides about all.
-func (r *record) end(s *span, keep bool) (exported bool) {
-	one, ok := s.otel.(sdktrace.ReadOnlySpan)
-	if !ok {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if s.isRoot {
-		r.over, r.keep = true, keep
-	}
-	r.ended = append(r.ended, one)
-	if !r.over {
-		return false
-	}
-	if r.keep {
-		for _, one := range r.ended {
-			r.tracer.exports(keptSpan{one})
-		}
-	}
-	r.ended = nil
-	return r.keep
-}
-
-// keptSpan is a span that is exported, whether or not its trace is sampled: exporters skip spans
-// that are not.
-type keptSpan struct{ sdktrace.ReadOnlySpan }
-
-// SpanContext implements sdktrace.ReadOnlySpan.
-func (s keptSpan) SpanContext() trace.SpanContext {
-	sc := s.ReadOnlySpan.SpanContext()
-	return sc.WithTraceFlags(sc.TraceFlags() | trace.FlagsSampled)
+// callInfo is what is known of a call. The mutex of the record guards end.
+type callInfo struct {
+	request, message, profile string
+	revision                  wire.Revision
+	overHTTP                  bool
+	end                       *call.SpanEnd
 }
 
 // span implements [call.Span].
 type span struct {
-	*record
-	ctx            context.Context // of the spans below it
-	otel           trace.Span
-	id             string // of the trace
-	isCall, isRoot bool
+	record       *record
+	call         *callInfo // nil for a stage
+	method, item string    // of the request that the stage sends, and of a call
+	upstream     string
+	peer         *call.Peer
+	id, parent   trace.SpanID
+	begin        time.Time
+	stage        call.Stage
+	kind         trace.SpanKind // unspecified for a span that stands for another one
+	remote       bool           // the parent is a span of another program
+
+	// The mutex of the record guards the rest.
+	took     time.Duration
+	hasEnded bool
+	err      error
+	revision wire.Revision // of the upstream that answered
+	links    []trace.SpanContext
+	before   *span // that has ended before
+}
+
+// add begins a span, or returns nil if there are enough.
+func (r *record) add() *span {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun >= maxSpans {
+		r.dropped++
+		return nil
+	}
+	r.begun++
+	if r.begun <= usualSpans {
+		return &r.usual[r.begun-1]
+	}
+	return new(span)
+}
+
+// under begins a span below s. If there are too many, ok is false, and the span is one without effect
+// that stands for s: what is below it is left out too.
+func (s *span) under(at time.Time) (below *span, ok bool) {
+	if below = s.record.add(); below == nil {
+		return &span{record: s.record, id: s.id}, false
+	}
+	below.record, below.id, below.parent, below.begin = s.record, newSpanID(), s.id, at
+	return below, true
 }
 
 // Start implements [call.Span].
 func (s *span) Start(stage call.Stage, at time.Time, about call.SpanStart) call.Span {
-	options := []trace.SpanStartOption{trace.WithTimestamp(at)}
-	name, kind := stage.String(), trace.SpanKindInternal
-	var attrs []attribute.KeyValue
-	if about.Upstream != "" {
-		attrs = append(attrs, attrUpstream.String(about.Upstream))
+	below, ok := s.under(at)
+	if !ok {
+		return below
 	}
+	below.stage, below.kind = stage, trace.SpanKindInternal
+	below.method, below.item, below.upstream, below.peer = about.Method, about.Item, about.Upstream, about.Peer
 	if about.Method != "" {
-		name, kind = about.Method, trace.SpanKindClient
-		attrs = append(attrs, attrMethod.String(about.Method))
-		if about.Item != "" {
-			name += " " + about.Item
-			attrs = append(attrs, itemAttributes(about.Method, about.Item)...)
-		}
+		below.kind = trace.SpanKindClient
 	}
-	ctx := s.ctx
 	if remote := parse(contextIn(about.Params)); remote.IsValid() {
-		if remote.TraceID() == s.otel.SpanContext().TraceID() {
-			ctx = trace.ContextWithRemoteSpanContext(context.Background(), remote)
+		if remote.TraceID() == s.record.trace {
+			below.parent, below.remote = remote.SpanID(), true
 		} else {
-			options = append(options, trace.WithLinks(trace.Link{SpanContext: remote}))
+			below.links = append(below.links, remote)
 		}
 	}
-	below := s.start(ctx, name, kind, append(options, trace.WithAttributes(attrs...)))
 	return below
 }
 
-// start begins a span below s. If there are too many, it returns one without effect that stands
-// for s.
-func (s *span) start(ctx context.Context, name string, kind trace.SpanKind, options []trace.SpanStartOption) *span {
-	if below := s.record.start(ctx, name, append(options, trace.WithSpanKind(kind))); below != nil {
-		return below
+// isRoot reports whether s is the span of the request.
+func (s *span) isRoot() bool { return s.call == &s.record.rootCall }
+
+// isCounted reports whether s is a span, and not one that stands for another.
+func (s *span) isCounted() bool { return s.kind != trace.SpanKindUnspecified }
+
+// End implements [call.Span]. The end of the root decides about all spans.
+func (s *span) End(at time.Time, end call.SpanEnd) (exported bool) {
+	if !s.isCounted() {
+		return false
 	}
-	return &span{record: s.record, ctx: s.ctx, otel: trace.SpanFromContext(trace.ContextWithSpanContext(context.Background(), s.otel.SpanContext())), id: s.id}
+	r := s.record
+	keep := false
+	if s.isRoot() {
+		slow := r.tracer.slow()
+		keep = r.flags.IsSampled() || end.Keep || slow > 0 && at.Sub(s.begin) >= slow
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.took, s.hasEnded, s.err, s.revision = at.Sub(s.begin), true, end.Err, end.Revision
+	if s.isRoot() {
+		r.over, r.keep = true, keep
+	}
+	if r.over && !r.keep {
+		r.ended = nil
+		return false
+	}
+	if s.call != nil {
+		s.call.end = new(end)
+	}
+	s.before, r.ended = r.ended, s
+	if r.over {
+		r.export()
+	}
+	return r.over
 }
 
-// itemAttributes returns the attributes of the item that a request names.
-func itemAttributes(method, item string) []attribute.KeyValue {
-	switch item = plaintext.Clip(item, maxText); wire.MethodOf(method).Item {
-	case wire.ItemTool:
-		return []attribute.KeyValue{attrTool.String(item), attrAction.String("execute_tool")}
-	case wire.ItemPrompt:
-		return []attribute.KeyValue{attrPrompt.String(item)}
-	default:
-		return []attribute.KeyValue{attrResource.String(item)}
+// export exports the spans that have ended, in the order of their ends. The caller holds mu.
+func (r *record) export() {
+	var all []*span
+	for one := r.ended; one != nil; one = one.before {
+		all = append(all, one)
 	}
-}
-
-// End implements [call.Span].
-func (s *span) End(at time.Time, end *call.SpanEnd) (exported bool) {
-	if s.isCall {
-		s.describe(end)
-	}
-	if end.Revision != "" && !s.isCall {
-		s.otel.SetAttributes(attrRevision.String(string(end.Revision)))
-	}
-	if kind := errorType(end); kind != "" {
-		s.otel.SetAttributes(attrError.String(kind))
-		if _, ok := errors.AsType[*wire.Error](end.Err); ok {
-			s.otel.SetAttributes(attrCode.String(kind))
-		}
-		s.otel.SetStatus(codes.Error, "") // the message may have arguments
-	}
-	if s.isRoot {
-		s.mu.Lock()
-		if s.dropped > 0 {
-			s.otel.SetAttributes(attrDropped.Int(s.dropped))
-		}
-		s.mu.Unlock()
-	}
-	s.otel.End(trace.WithTimestamp(at))
-	slow := s.tracer.slow()
-	return s.end(s, s.otel.SpanContext().IsSampled() || end.Keep || slow > 0 && at.Sub(s.begin) >= slow)
-}
-
-// describe sets what is known of a call at its end.
-func (s *span) describe(end *call.SpanEnd) {
-	var attrs []attribute.KeyValue
-	if one, ok := s.otel.(sdktrace.ReadOnlySpan); ok && end.Item != "" {
-		method := one.Name()
-		attrs = append(attrs, itemAttributes(method, end.Item)...)
-		if wire.MethodOf(method).Item != wire.ItemResource {
-			s.otel.SetName(method + " " + plaintext.Clip(end.Item, maxText))
-		}
-	}
-	for key, value := range map[attribute.Key]string{attrUpstream: end.Upstream, attrRule: end.Rule, attrOutcome: end.Outcome} {
-		if value != "" {
-			attrs = append(attrs, key.String(value))
-		}
-	}
-	s.otel.SetAttributes(attrs...)
-}
-
-// errorType returns the class of the error with which a call or stage ended, "" for none.
-func errorType(end *call.SpanEnd) string {
-	switch rpc, ok := errors.AsType[*wire.Error](end.Err); {
-	case ok:
-		return strconv.FormatInt(rpc.Code, 10)
-	case errors.Is(end.Err, context.Canceled):
-		return "cancelled"
-	case errors.Is(end.Err, context.DeadlineExceeded):
-		return "timeout"
-	case end.Err != nil:
-		return "_OTHER"
-	case end.ToolError:
-		return "tool_error"
-	default:
-		return ""
+	r.ended = nil
+	for _, one := range slices.Backward(all) {
+		r.tracer.exports(one.finished())
 	}
 }
 
 // Link implements [call.Span].
 func (s *span) Link(to *call.TraceContext) {
-	if sc := parse(to); sc.IsValid() {
-		s.otel.AddLink(trace.Link{SpanContext: sc})
+	sc := parse(to)
+	if !sc.IsValid() || !s.isCounted() {
+		return
+	}
+	s.record.mu.Lock()
+	defer s.record.mu.Unlock()
+	if !s.hasEnded { // what has ended may be with the exporter
+		s.links = append(slices.Clip(s.links), sc)
 	}
 }
 
 // Context implements [call.Span].
 func (s *span) Context() *call.TraceContext {
-	sc := s.otel.SpanContext()
-	return &call.TraceContext{
-		Traceparent: "00-" + s.id + "-" + sc.SpanID().String() + "-" + sc.TraceFlags().String(),
-		Tracestate:  sc.TraceState().String(),
-		Baggage:     s.baggage,
-	}
+	return &call.TraceContext{Traceparent: traceparent(s.record.trace, s.id, s.record.flags), Tracestate: s.record.state.String(), Baggage: s.record.baggage}
 }
 
 // TraceID implements [call.Span].
-func (s *span) TraceID() string { return s.id }
+func (s *span) TraceID() string { return s.record.trace.String() }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +70,7 @@ func TestParents(t *testing.T) {
 		{"zero", inMeta("00-00000000000000000000000000000000-0000000000000000-01"), nil, "", 0},
 	} {
 		tr, out := tracerWith(1, 0)
-		begin(tr, newCall(tt.params, tt.headers)).End(start, &call.SpanEnd{})
+		begin(tr, newCall(tt.params, tt.headers)).End(start, call.SpanEnd{})
 		if len(out.spans) != 1 {
 			t.Errorf("%s: %d spans", tt.name, len(out.spans))
 			continue
@@ -106,8 +108,8 @@ func TestSampling(t *testing.T) {
 		if got := below.Context().Traceparent; !strings.HasSuffix(got, "-"+tt.flags) {
 			t.Errorf("%s: sent %s", tt.name, got)
 		}
-		below.End(start, &call.SpanEnd{})
-		got := s.End(start.Add(tt.took), &tt.end)
+		below.End(start, call.SpanEnd{})
+		got := s.End(start.Add(tt.took), tt.end)
 		n := 0
 		if tt.want {
 			n = 2
@@ -129,8 +131,8 @@ func TestLateSpans(t *testing.T) {
 		tr, out := tracerWith(ratio, 0)
 		s := begin(tr, newCall(`{}`, nil))
 		late := s.Start(call.StageAsk, start, call.SpanStart{Method: wire.MethodElicit})
-		s.End(start, &call.SpanEnd{})
-		late.End(start, &call.SpanEnd{})
+		s.End(start, call.SpanEnd{})
+		late.End(start, call.SpanEnd{})
 		if len(out.spans) != want {
 			t.Errorf("ratio %v: %d spans", ratio, len(out.spans))
 		}
@@ -149,8 +151,8 @@ func TestAttributes(t *testing.T) {
 	tr, out := tracerWith(1, 0)
 	s := begin(tr, newCall(`{"name":"files__read","arguments":{"path":"secret"}}`, nil))
 	up := s.Start(call.StageUpstream, start, call.SpanStart{Method: wire.MethodToolsCall, Item: "read", Upstream: "files"})
-	up.End(start, &call.SpanEnd{Err: wire.Errorf(wire.CodeInternal, "secret")})
-	s.End(start, &call.SpanEnd{
+	up.End(start, call.SpanEnd{Err: wire.Errorf(wire.CodeInternal, "secret")})
+	s.End(start, call.SpanEnd{
 		Err: wire.Errorf(wire.CodeInternal, "secret"), Outcome: "error", Item: "files__read", Upstream: "files", Rule: "default",
 	})
 	if len(out.spans) != 2 {
@@ -185,7 +187,7 @@ func TestErrorTypes(t *testing.T) {
 		"": {}, "cancelled": {Err: context.Canceled}, "timeout": {Err: context.DeadlineExceeded}, "tool_error": {ToolError: true},
 		"_OTHER": {Err: errors.New("secret")}, "-32602": {Err: wire.Errorf(wire.CodeInvalidParams, "secret")},
 	} {
-		if got := errorType(&end); got != want {
+		if got := errorType(end.Err, end.ToolError); got != want {
 			t.Errorf("%+v: %q, want %q", end, got, want)
 		}
 	}
@@ -200,10 +202,10 @@ func TestSpansAreBounded(t *testing.T) {
 		if below.Context().Traceparent == "" {
 			t.Fatal("a stage without a span has no context")
 		}
-		below.Start(call.StageAsk, start, call.SpanStart{}).End(start, &call.SpanEnd{})
-		below.End(start, &call.SpanEnd{})
+		below.Start(call.StageAsk, start, call.SpanStart{}).End(start, call.SpanEnd{})
+		below.End(start, call.SpanEnd{})
 	}
-	s.End(start, &call.SpanEnd{})
+	s.End(start, call.SpanEnd{})
 	if len(out.spans) != maxSpans {
 		t.Errorf("%d spans", len(out.spans))
 	}
@@ -218,8 +220,8 @@ func TestInnerCalls(t *testing.T) {
 	tr, out := tracerWith(1, 0)
 	s := begin(tr, newCall(`{}`, nil))
 	inner := tr.Begin(newCall(`{"_meta":{"traceparent":"`+other+`"}}`, nil), wire.MethodToolsCall, s, start)
-	inner.End(start, &call.SpanEnd{Item: "files__read"})
-	s.End(start, &call.SpanEnd{})
+	inner.End(start, call.SpanEnd{Item: "files__read"})
+	s.End(start, call.SpanEnd{})
 	if len(out.spans) != 2 || out.spans[0].Parent().SpanID() != out.spans[1].SpanContext().SpanID() || out.spans[0].Name() != "tools/call files__read" {
 		t.Errorf("%v", out.spans)
 	}
@@ -232,9 +234,9 @@ func TestAsks(t *testing.T) {
 	s := begin(tr, newCall(`{}`, &call.TraceContext{Traceparent: sampled}))
 	for _, traceparent := range []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-1111111111111111-01", other} {
 		params := wire.Raw(`{"_meta":{"traceparent":"` + traceparent + `"}}`)
-		s.Start(call.StageAsk, start, call.SpanStart{Method: wire.MethodElicit, Params: params}).End(start, &call.SpanEnd{})
+		s.Start(call.StageAsk, start, call.SpanStart{Method: wire.MethodElicit, Params: params}).End(start, call.SpanEnd{})
 	}
-	s.End(start, &call.SpanEnd{})
+	s.End(start, call.SpanEnd{})
 	if got := out.spans[0].Parent().SpanID().String(); got != "1111111111111111" {
 		t.Errorf("parent %s", got)
 	}
@@ -277,8 +279,97 @@ func TestLinks(t *testing.T) {
 	s := begin(tr, newCall(`{}`, nil))
 	s.Link(&call.TraceContext{Traceparent: other})
 	s.Link(&call.TraceContext{Traceparent: "malformed"})
-	s.End(start, &call.SpanEnd{})
+	s.End(start, call.SpanEnd{})
 	if links := out.spans[0].Links(); len(links) != 1 || links[0].SpanContext.TraceID().String() != other[3:35] {
 		t.Errorf("%v", links)
+	}
+}
+
+// The type of exported spans implements every method of the SDK's interface itself: the embedded interface is nil.
+func TestEveryMethodOfAnExportedSpan(t *testing.T) {
+	tr, out := tracerWith(1, 0)
+	begin(tr, newCall(`{}`, nil)).End(start, call.SpanEnd{})
+	span := reflect.ValueOf(out.spans[0])
+	all := reflect.TypeFor[sdktrace.ReadOnlySpan]()
+	for i := range all.NumMethod() {
+		if m := all.Method(i); m.IsExported() {
+			span.MethodByName(m.Name).Call(nil) // panics if it is that of the nil interface
+		}
+	}
+}
+
+// A call that is not exported allocates its record, and what its attempt sends to the upstream.
+func TestAllocationsOfACallThatIsNotExported(t *testing.T) {
+	tr, _ := tracerWith(0, time.Hour)
+	c := newCall(`{"name":"files__read","arguments":{"path":"x"}}`, nil)
+	var span call.Span
+	n := testing.AllocsPerRun(100, func() {
+		span = begin(tr, c)
+		span.Start(call.StageAuthorize, start, call.SpanStart{}).End(start, call.SpanEnd{})
+		up := span.Start(call.StageUpstream, start, call.SpanStart{Method: wire.MethodToolsCall, Item: "read", Upstream: "files"})
+		up.End(start, call.SpanEnd{Revision: wire.Rev20251125})
+		span.End(start, call.SpanEnd{Item: "files__read", Upstream: "files", Outcome: "ok"})
+	})
+	if n != 1 {
+		t.Errorf("%v allocations, want 1", n)
+	}
+	if n := testing.AllocsPerRun(100, func() { span.Context() }); n != 2 {
+		t.Errorf("a context takes %v allocations, want 2", n)
+	}
+}
+
+// A server has not failed if the client has sent what it cannot serve; for a client every error is one.
+func TestFaultsOfTheCaller(t *testing.T) {
+	for code, failed := range map[int64]bool{
+		wire.CodeParse: false, wire.CodeInvalidRequest: false, wire.CodeMethodNotFound: false, wire.CodeInvalidParams: false,
+		wire.CodeResourceNotFound: false, wire.CodeInternal: true, -32001: true, wire.CodeURLElicitation: true, 7: true,
+	} {
+		tr, out := tracerWith(1, 0)
+		s, err := begin(tr, newCall(`{}`, nil)), wire.Errorf(code, "secret")
+		s.Start(call.StageUpstream, start, call.SpanStart{Method: wire.MethodToolsCall}).End(start, call.SpanEnd{Err: err})
+		s.End(start, call.SpanEnd{Err: err})
+		for i, want := range []bool{true, failed} {
+			got := attributesOfSpan(out.spans[i])
+			text := strconv.FormatInt(code, 10)
+			if (out.spans[i].Status().Code == codes.Error) != want || slices.Contains(got, "error.type="+text) != want || !slices.Contains(got, "rpc.response.status_code="+text) {
+				t.Errorf("%d, span %d: status %v, %v", code, i, out.spans[i].Status(), got)
+			}
+		}
+	}
+}
+
+// The span of a request says how its peer is reached, and which revision both speak.
+func TestAttributesOfPeers(t *testing.T) {
+	for _, tt := range []struct {
+		stage call.Stage
+		about call.SpanStart
+		want  string
+	}{
+		{call.StageUpstream, call.SpanStart{Method: "ping", Peer: &call.Peer{OverHTTP: true, Address: "mcp.example", Port: 443}},
+			"mcp.method.name=ping mcp.protocol.version=2026-07-28 network.protocol.name=http network.transport=tcp server.address=mcp.example server.port=443"},
+		{call.StageUpstream, call.SpanStart{Method: "ping", Peer: &call.Peer{}}, "mcp.method.name=ping mcp.protocol.version=2026-07-28 network.transport=pipe"},
+		{call.StageUpstream, call.SpanStart{Method: "ping"}, "mcp.method.name=ping mcp.protocol.version=2026-07-28"},
+		{call.StageAsk, call.SpanStart{Method: wire.MethodElicit, Upstream: "files"},
+			"mcp.method.name=elicitation/create mcp.protocol.version=2025-11-25 mcpgateway.upstream=files network.protocol.name=http network.transport=tcp"},
+		{call.StageConnect, call.SpanStart{Upstream: "files"}, "mcpgateway.upstream=files"},
+	} {
+		tr, out := tracerWith(1, 0)
+		s := begin(tr, newCall(`{}`, nil))
+		s.Start(tt.stage, start, tt.about).End(start, call.SpanEnd{Revision: wire.Rev20260728})
+		s.End(start, call.SpanEnd{})
+		if got := strings.Join(attributesOfSpan(out.spans[0]), " "); got != tt.want {
+			t.Errorf("%s: %s\nwant %s", tt.stage, got, tt.want)
+		}
+	}
+}
+
+// A link that comes after the end of a span changes nothing: the span may be with the exporter.
+func TestLinkAfterTheEnd(t *testing.T) {
+	tr, out := tracerWith(1, 0)
+	s := begin(tr, newCall(`{}`, nil))
+	s.End(start.Add(time.Second), call.SpanEnd{})
+	s.Link(&call.TraceContext{Traceparent: other})
+	if got := out.spans[0]; len(got.Links()) != 0 || !got.EndTime().Equal(start.Add(time.Second)) || !got.StartTime().Equal(start) {
+		t.Errorf("%v, %v to %v", got.Links(), got.StartTime(), got.EndTime())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -199,7 +200,7 @@ func (o Options) withDefaults() *Options {
 func (o *Options) newConnector(beside *connector.Connector) *connector.Connector {
 	o.refusals = protocol.NewRefusals()
 	options := connector.Options{
-		Name: o.Name, Role: o.scope.role(), Session: sessionOwner{o}, Beside: beside, Serialize: o.Serialize,
+		Name: o.Name, Role: o.scope.role(), Peer: o.peer(), Session: sessionOwner{o}, Beside: beside, Serialize: o.Serialize,
 		Dialer: func(c *connector.Connector) (protocol.Dialer, error) { return o.dialer(c) },
 		Limits: o.Limits, Health: o.Health, Start: connector.Start{Lifetime: o.Lifetime},
 		Mask: o.Mask, Advice: o.advice, Loops: loops{o.LoopDetector, o.instance},
@@ -212,6 +213,28 @@ func (o *Options) newConnector(beside *connector.Connector) *connector.Connector
 	o.printed, o.wrote = c.Printed, c.Wrote // before Run: sessions that are opened later copy the options
 	o.throttle = protocol.NewThrottle(c.Exceeded)
 	return c
+}
+
+// peer says how the server is reached. One of several URLs is chosen for each session, so none is
+// named.
+func (o *Options) peer() *call.Peer {
+	switch {
+	case o.HTTP == nil && o.Stdio == nil:
+		return nil
+	case o.HTTP == nil:
+		return &call.Peer{}
+	case o.HTTP.URL == nil || len(o.URLs) > 1:
+		return &call.Peer{OverHTTP: true}
+	}
+	at := o.HTTP.URL
+	port, _ := strconv.Atoi(at.Port()) // the URL was checked; 0 for the port of the scheme
+	switch {
+	case port == 0 && at.Scheme == "https":
+		port = 443
+	case port == 0:
+		port = 80
+	}
+	return &call.Peer{OverHTTP: true, Address: at.Hostname(), Port: port}
 }
 
 // dialer returns the dialer of the transport in the options.

@@ -254,7 +254,7 @@ func TestRoundsAreLinked(t *testing.T) {
 	}
 }
 
-// isServer matches spans of requests with a tool. That of a retry for a parked call does not name the tool.
+// isServer matches spans of requests with a tool.
 func isServer(l line, tool string) bool {
-	return l.Signal == "span" && l.Kind == "Server" && (l.Name == "tools/call" || l.Name == "tools/call "+tool)
+	return l.Signal == "span" && l.Kind == "Server" && l.Name == "tools/call "+tool && l.Attrs["gen_ai.tool.name"] == tool
 }

@@ -160,14 +160,14 @@ func (c *Connector) attempt(ctx context.Context, g *callGuard, conn protocol.Con
 		g.setSpan(timer.Span)
 	}
 	result, err := c.draft.call(ctx, conn, cl)
-	timer.End(err)
+	timer.EndWith(call.SpanEnd{Err: err, Revision: result.Revision})
 	return result, err
 }
 
 // spanStart returns what spans of a call say about it.
 func (c *Connector) spanStart(cl *call.Call) call.SpanStart {
-	about := call.SpanStart{Method: cl.Method, Upstream: c.o.Name}
-	if m := wire.MethodOf(cl.Method); cl.Trace.Span() != nil && m.Kind == wire.KindCall && m.Member == "name" {
+	about := call.SpanStart{Method: cl.Method, Upstream: c.o.Name, Peer: c.o.Peer}
+	if m := wire.MethodOf(cl.Method); cl.Trace.Span() != nil && m.Kind == wire.KindCall && m.Member == "name" { // a URI may be an argument
 		about.Item = wire.ValueOf(cl.Params).Get(m.Member).Str()
 	}
 	return about

@@ -16,6 +16,7 @@ import (
 type Options struct {
 	Name string // the upstream's name in errors and metrics
 	Role Role
+	Peer *call.Peer // for spans of calls; nil: they do not say how the server is reached
 	// Dialer returns the dialer of the transport. [Connector.Run] calls it once, and
 	// returns its error. The dialer may ask the connector for the header parameters of
 	// tools, and should tell it what the server has printed.

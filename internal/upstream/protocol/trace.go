@@ -12,25 +12,34 @@ func WithTrace(params wire.Raw, t *call.TraceContext) wire.Raw {
 		params = wire.Raw(`{}`)
 	}
 	e := wire.NewEdit(params)
-	meta := e.Root().Get("_meta")
-	if e.Root().Kind() != '{' || meta.Exists() && meta.Kind() != '{' {
+	root := e.Root()
+	meta := root.Get("_meta")
+	if root.Kind() != '{' || meta.Exists() && meta.Kind() != '{' {
 		return params
 	}
-	own := wire.Raw(`{}`)
-	for _, m := range []struct{ name, value string }{
+	members := [...]struct{ name, value string }{
 		{wire.MetaTraceparent, t.Traceparent}, {wire.MetaTracestate, t.Tracestate}, {wire.MetaBaggage, t.Baggage},
-	} {
-		switch {
-		case !meta.Exists() && m.value != "":
-			own = wire.SetMember(own, m.name, wire.String(m.value))
-		case m.value != "":
-			e.Set(meta, m.name, wire.String(m.value))
-		case meta.Exists():
-			e.Remove(meta, m.name)
-		}
 	}
 	if !meta.Exists() {
-		e.Set(e.Root(), "_meta", own)
+		own := append(make(wire.Raw, 0, 128+len(t.Tracestate)+len(t.Baggage)), '{')
+		for _, m := range members {
+			if m.value == "" {
+				continue
+			}
+			if len(own) > 1 {
+				own = append(own, ',')
+			}
+			own = wire.AppendString(append(wire.AppendString(own, m.name), ':'), m.value)
+		}
+		e.Add(root, "_meta", append(own, '}'))
+		return e.Bytes()
+	}
+	for _, m := range members {
+		if m.value != "" {
+			e.Set(meta, m.name, wire.String(m.value))
+		} else {
+			e.Remove(meta, m.name)
+		}
 	}
 	return e.Bytes()
 }

@@ -16,8 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpgateway/internal/http1"
-	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
@@ -135,7 +133,7 @@ func StreamHeader(header Headers, lastEvent string) Headers {
 	if lastEvent != "" {
 		h[wire.HeaderLastEvent] = []string{lastEvent}
 	}
-	return Headers{shared: h, who: header.who, request: header.request}
+	return Headers{shared: h, who: header.who, request: header.request, trace: header.trace}
 }
 
 // Do sends one request and returns the response with any status. The caller closes its
@@ -320,8 +318,8 @@ func (e *Endpoint) roundTrip(ctx context.Context, method string, u *url.URL, hea
 		one.body.open(p)
 		req.Body, req.GetBody, req.ContentLength = &one.body, p.body, int64(p.size())
 	}
-	// A configured header of this name stays as it is.
-	resp, err := e.Pool.transport.RoundTripWith(req, http1.Field{Name: requestid.Header, Value: header.request})
+	fields, n := header.fields()
+	resp, err := e.Pool.transport.RoundTripWith(req, fields[:n]...)
 	if err != nil && p == nil && !connected.Load() {
 		err = &unconnected{err}
 	}

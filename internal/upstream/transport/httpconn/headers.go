@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/http1"
+	"mcpgateway/internal/requestid"
 )
 
 // Headers are the headers of a request: those that many requests share, and its own.
@@ -21,6 +23,8 @@ type Headers struct {
 	who *call.Principal
 	// request is the request id of the call that the request belongs to, "" for none.
 	request string
+	// trace is the trace context of the request, nil for none.
+	trace *call.TraceContext
 }
 
 // maxInline is how many headers of its own a request has without an allocation: every
@@ -48,20 +52,22 @@ func (h *Headers) Add(name, value string) {
 func (h Headers) ForCall(c *call.Call) Headers {
 	if c != nil {
 		h.who, h.request = c.Principal, c.ID
-		if c.TraceContext != nil {
-			h.addTrace(c.TraceContext)
-		}
+		h.trace = c.TraceContext
 	}
 	return h
 }
 
-// addTrace adds a trace context. Configured headers of the same name stay.
-func (h *Headers) addTrace(t *call.TraceContext) {
-	for _, f := range []headerField{{"Traceparent", t.Traceparent}, {"Tracestate", t.Tracestate}, {"Baggage", t.Baggage}} {
-		if _, there := h.shared[f.name]; f.value != "" && !there {
-			h.Add(f.name, f.value)
-		}
+// fields returns the headers that requests with the same shared headers differ in. Configured headers of
+// the same names win over them.
+func (h *Headers) fields() (out [4]http1.Field, n int) {
+	out[0] = http1.Field{Name: requestid.Header, Value: h.request}
+	if h.trace == nil {
+		return out, 1
 	}
+	out[1] = http1.Field{Name: "Traceparent", Value: h.trace.Traceparent}
+	out[2] = http1.Field{Name: "Tracestate", Value: h.trace.Tracestate}
+	out[3] = http1.Field{Name: "Baggage", Value: h.trace.Baggage}
+	return out, 4
 }
 
 // withCredentials returns the headers with those of credentials, by their canonical
@@ -85,7 +91,7 @@ func (h Headers) withCredentials(credentials http.Header) Headers {
 }
 
 // Shared returns the same headers for many requests: none of them has to make a map of its own.
-// The principal and the request id are not among them.
+// The principal, the request id and the trace context are not among them.
 func (h Headers) Shared() Headers { return newHeaders(h.all(nil)) }
 
 // all returns the headers in the form of net/http. values, which is empty, is memory
