@@ -24,7 +24,7 @@ func TestAuditOfArguments(t *testing.T) {
 	digest := sha256.Sum256([]byte(key))
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	everything := rig.EverythingCommand(t)
-	g := rig.StartGateway(t, rig.Config{
+	g := rig.StartOne(t, "it ends the process and reads its audit", rig.Config{
 		"auth":   rig.Config{"mode": "api-key", "api_keys": []rig.Config{{"id": "ann", "sha256": hex.EncodeToString(digest[:])}}},
 		"policy": rig.Config{"default": "allow"},
 		"telemetry": rig.Config{"audit": rig.Config{

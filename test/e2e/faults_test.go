@@ -29,7 +29,7 @@ func TestRepairedFaults(t *testing.T) {
 			upstreams[f.name] = rig.Config{"url": server.URL + "/" + f.name + "/mcp", "conformance": "repair"}
 		}
 	}
-	gateway := rig.StartGateway(t, rig.Config{"upstreams": upstreams})
+	gateway := rig.StartOne(t, "it reads the metrics of one process", rig.Config{"upstreams": upstreams})
 	for _, revision := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 		t.Run(revision, func(t *testing.T) {
 			steps, used := listSteps(), []fault(nil)

@@ -28,7 +28,7 @@ func TestGrantsOfUsersWithRealProvider(t *testing.T) {
 	issuer, inside, outside, everything := rig.OpenID(t), netns.Addr(), netns.Addr(), rig.EverythingCommand(t)
 	dir := t.TempDir()
 	audit := filepath.Join(dir, "audit.jsonl")
-	inner := rig.StartGateway(t, rig.Config{
+	inner := rig.StartOne(t, "it reads the files of grants, which a store replaces", rig.Config{
 		"listen": inside, "public_url": "http://" + inside,
 		"auth":      rig.Config{"mode": "jwt", "jwt": []rig.Config{{"issuer": issuer, "required_scopes": []string{"mcp"}}}},
 		"policy":    rig.Config{"default": "allow"},
@@ -45,7 +45,7 @@ func TestGrantsOfUsersWithRealProvider(t *testing.T) {
 		"upstreams": rig.Upstreams{"a": {"url": inner.URL, "auth": rig.Config{"kind": "user"}}},
 	}
 	logIn(t, config, "a", "service", issuer) // the catalog session uses this grant
-	outer := rig.StartGateway(t, config)
+	outer := rig.StartOne(t, "it reads the files of grants, which a store replaces", config)
 
 	a := register(t, issuer, "http://127.0.0.1:1/callback")
 	open := func(user, url string) string {

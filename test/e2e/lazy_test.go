@@ -290,7 +290,7 @@ func TestLimitsOfNode(t *testing.T) {
 	if err := os.WriteFile(script, []byte(greedy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
+	g := rig.StartOne(t, "it reads the log of one process", rig.Config{"upstreams": rig.Upstreams{
 		"greedy": {"command": rig.EverythingCommand(t)[0], "args": []string{script}, "limits": rig.Config{"memory": "192MiB", "files": 64}},
 	}})
 	c, err := raw.Open(t.Context(), g.URL, raw.Modern)

@@ -21,7 +21,7 @@ var loginURL = regexp.MustCompile(`(?m)^  (http://\S+)$`)
 // provider. The gateway finds the provider by the server's metadata, registers there, and gets a token for that server.
 func TestLoginWithRealProvider(t *testing.T) {
 	issuer, listen, everything := rig.OpenID(t), netns.Addr(), rig.EverythingCommand(t)
-	inner := rig.StartGateway(t, rig.Config{
+	inner := rig.StartOne(t, "gateway login uses a configuration without the store", rig.Config{
 		"listen":     listen,
 		"public_url": "http://" + listen,
 		"auth":       rig.Config{"mode": "jwt", "jwt": []rig.Config{{"issuer": issuer, "required_scopes": []string{"mcp"}}}},
@@ -34,7 +34,7 @@ func TestLoginWithRealProvider(t *testing.T) {
 	}
 	logIn(t, outer, "a", "ann", issuer)
 
-	g := rig.StartGateway(t, outer)
+	g := rig.StartOne(t, "gateway login uses a configuration without the store", outer)
 	for _, c := range []client.Client{client.GoSDK(client.Legacy), client.V2(client.Modern)} {
 		t.Run(c.Name(), func(t *testing.T) {
 			got := c.Run(t, client.Target{URL: g.URL}, []client.Step{

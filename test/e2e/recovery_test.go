@@ -270,7 +270,7 @@ func TestUpstreamFloods(t *testing.T) {
 func TestUpstreamURLs(t *testing.T) {
 	t.Parallel()
 	a, b := startMoody(t, nil), startMoody(t, nil)
-	g := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
+	g := rig.StartOne(t, "it reads the log of one process", rig.Config{"upstreams": rig.Upstreams{
 		"replicated": {"urls": []string{a.URL + "/?key=s3cr3t", b.URL}, "transport": "streamable-http", "era": "legacy", "breaker": rig.Config{"failures": 3, "open": "1h"}},
 	}})
 	c, err := raw.Open(t.Context(), g.URL, raw.Modern)

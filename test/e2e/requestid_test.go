@@ -27,7 +27,7 @@ func TestReasonFromARequestID(t *testing.T) {
 	issuer := gatewaytest.NewIssuer(t)
 	everything := rig.EverythingCommand(t)
 	audit := filepath.Join(t.TempDir(), "audit.jsonl")
-	g := rig.StartGateway(t, rig.Config{
+	g := rig.StartOne(t, "it reads the log of one process", rig.Config{
 		"startup_wait": "60s",
 		"auth": rig.Config{
 			"mode":     []string{"api-key", "jwt"},

@@ -160,7 +160,7 @@ func TestAbilities(t *testing.T) {
 func TestRootsOfClients(t *testing.T) {
 	none := t.TempDir() // the folder of a server without roots, and the mark of its processes
 	command := rig.FilesystemCommand(t, none)
-	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
+	gateway := rig.StartOne(t, "it counts the processes that one gateway starts", rig.Config{"upstreams": rig.Upstreams{
 		"files": {"command": command[0], "args": command[1:], "session": "per-client"},
 	}})
 	processes := func(t *testing.T, want int) []int {
@@ -274,7 +274,7 @@ func TestState(t *testing.T) {
 		more["command"], more["args"] = command[0], command[1:]
 		return more
 	}
-	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
+	gateway := rig.StartOne(t, "clients share the state of a server process, and each replica starts its own", rig.Config{"upstreams": rig.Upstreams{
 		"all": server(rig.Config{}), "own": server(rig.Config{"session": "per-client"}),
 		"each": server(rig.Config{"session": "per-principal"}), "one": server(rig.Config{"session": "per-client", "max_sessions": 1}),
 	}})

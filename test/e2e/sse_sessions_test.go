@@ -50,7 +50,7 @@ func countStreams(t *testing.T, server string) (at string, open *atomic.Int64) {
 // streams open and close.
 func TestStreamsOfClients(t *testing.T) {
 	at, open := countStreams(t, rig.EverythingSSE(t))
-	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
+	gateway := rig.StartOne(t, "it counts the streams that one gateway opens", rig.Config{"upstreams": rig.Upstreams{
 		"sse": {"url": at, "transport": "sse", "session": "per-client", "roots": []rig.Config{{"uri": "file:///of/nobody"}}},
 	}})
 	count := func(want int64) {

@@ -17,7 +17,7 @@ import (
 // TestSubscriptions lets clients of both eras subscribe to resources of servers of both eras.
 func TestSubscriptions(t *testing.T) {
 	everything, fixture := rig.EverythingCommand(t), rig.FixtureCommand(t)
-	gateway := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{
+	gateway := rig.StartOne(t, "the servers make updates only in the session in which a client asked for them, and each replica has its own", rig.Config{"upstreams": rig.Upstreams{
 		"stdio":        {"command": everything[0], "args": everything[1:], "resources": rig.Config{"deny": []string{"*/text/13"}}},
 		"http":         {"url": rig.EverythingHTTP(t)},
 		"sse":          {"url": rig.EverythingSSE(t)},

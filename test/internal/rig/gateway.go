@@ -40,7 +40,20 @@ func StartGateway(t testing.TB, config Config) *Gateway {
 		if b := Balance(*balance); b != Requests && b != Connections {
 			t.Fatalf("-balance %s: it is http or tcp", b)
 		}
-		return startBalanced(t, *replicas, *withStore, config, Balance(*balance))
+		b := Balance(*balance)
+		if config["tls"] != nil {
+			b = Connections // the balancer has no certificate
+		}
+		return startBalanced(t, *replicas, *withStore, config, b)
+	}
+	return StartOne(t, "", config)
+}
+
+// StartOne is StartGateway for a test about a single process: with -replicas it runs one gateway, too. The log of the test has the reason why.
+func StartOne(t testing.TB, why string, config Config) *Gateway {
+	t.Helper()
+	if Replicated() {
+		t.Logf("with one replica: %s", why)
 	}
 	listen, given := config["listen"].(string)
 	if !given {

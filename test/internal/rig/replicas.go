@@ -118,6 +118,7 @@ func sealed(config Config) Config {
 const balancer = `
 global
   maxconn 2000
+  tune.bufsize 65536
 defaults
   mode http
   balance roundrobin
