@@ -120,7 +120,7 @@ func (e *Exporter) beginMetrics(ctx context.Context, o *Options, res *resource.R
 	if err != nil {
 		return err
 	}
-	from := withTraceIDs{prombridge.NewMetricProducer(prombridge.WithGatherer(o.Gatherer))}
+	from := completed{prombridge.NewMetricProducer(prombridge.WithGatherer(o.Gatherer))}
 	provider := metric.NewMeterProvider(metric.WithResource(res), metric.WithReader(metric.NewPeriodicReader(reportingMetrics{to, o.health("metrics")}, metric.WithProducer(from))))
 	e.stops = append(e.stops, provider.Shutdown)
 	return nil

@@ -3,20 +3,26 @@ package tracing
 import (
 	"context"
 	"encoding/hex"
+	"strings"
 
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// withTraceIDs decodes the ids of traces of exemplars. The bridge from Prometheus passes on their
-// digits as they are, and collectors then refuse all metrics.
-type withTraceIDs struct{ metric.Producer }
+// completed adds to metrics what the bridge from Prometheus leaves out: their units, and the ids of
+// traces of exemplars as bytes. The bridge passes on their digits, and collectors then refuse all
+// metrics.
+type completed struct{ metric.Producer }
 
 // Produce implements metric.Producer.
-func (p withTraceIDs) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, error) {
+func (p completed) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, error) {
 	scopes, err := p.Producer.Produce(ctx)
 	for _, s := range scopes {
-		for _, m := range s.Metrics {
+		for i := range s.Metrics {
+			m := &s.Metrics[i]
+			if m.Unit == "" {
+				m.Unit = unitOf(m.Name)
+			}
 			histogram, ok := m.Data.(metricdata.Histogram[float64])
 			if !ok {
 				continue
@@ -29,6 +35,18 @@ func (p withTraceIDs) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, e
 		}
 	}
 	return scopes, err
+}
+
+// unitOf returns the unit of a metric in UCUM, by the suffix that the conventions of Prometheus demand,
+// "" for numbers.
+func unitOf(name string) string {
+	name = strings.TrimSuffix(name, "_total")
+	for _, u := range []struct{ suffix, unit string }{{"_seconds", "s"}, {"_bytes", "By"}, {"_ratio", "1"}} {
+		if strings.HasSuffix(name, u.suffix) {
+			return u.unit
+		}
+	}
+	return ""
 }
 
 // decodeTraceID leaves an id as it is that is not 32 hexadecimal digits.

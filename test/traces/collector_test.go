@@ -20,6 +20,7 @@ import (
 // line is what the collector prints, see collector/main.go.
 type line struct {
 	Signal, Name, Kind, Status, Trace, Span, Parent string
+	Unit, Temporality                               string
 	Links                                           []string
 	Resource, Attrs                                 map[string]any
 	Exemplars, Auth                                 []string

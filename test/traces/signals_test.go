@@ -200,6 +200,32 @@ func TestFromALineToItsTrace(t *testing.T) {
 	}
 }
 
+// A collector gets the same series as Prometheus, with the same kinds, cumulative, and with units.
+func TestMetricsAreThoseOfPrometheus(t *testing.T) {
+	c := startCollector(t)
+	g := startQuick(t, rig.Config{"upstreams": own(t), "telemetry": otlp("grpc", c.grpc)})
+	ask(t, g.URL, "own__meta", of(sampledID, "01"), nil)
+	ask(t, g.URL, "own__fail", of(failedID, "00"), nil)
+	kinds := map[string]string{"counter": "Sum", "gauge": "Gauge", "histogram": "Histogram", "summary": "Summary"}
+	for _, family := range regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`).FindAllStringSubmatch(scrape(t, g, "text/plain"), -1) {
+		name, kind := family[1], kinds[family[2]]
+		m := c.await(t, func(l line) bool { return l.Signal == "metric" && l.Name == name })
+		unit, cumulative := "", "Cumulative"
+		switch base := strings.TrimSuffix(name, "_total"); {
+		case strings.HasSuffix(base, "_seconds"):
+			unit = "s"
+		case strings.HasSuffix(base, "_bytes"):
+			unit = "By"
+		}
+		if kind == "Gauge" || kind == "Summary" {
+			cumulative = ""
+		}
+		if m.Kind != kind || m.Unit != unit || m.Temporality != cumulative {
+			t.Errorf("%s is %s %q %s, want %s %q %s", name, m.Kind, m.Unit, m.Temporality, kind, unit, cumulative)
+		}
+	}
+}
+
 // scrape returns the metrics in a format.
 func scrape(t *testing.T, g *rig.Gateway, accept string) string {
 	t.Helper()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -31,6 +30,7 @@ type traced struct{ base http.RoundTripper }
 func (t traced) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Traceparent", traceparent)
+	r.Header.Set("Tracestate", "vendor=1")
 	r.Header.Set("Baggage", "user=alice")
 	return t.base.RoundTrip(r)
 }
@@ -139,19 +139,60 @@ func TestChainOfGateways(t *testing.T) {
 	}
 }
 
+// The state and the baggage of the client's trace arrive behind a chain of two gateways, also at a server that reads _meta.
+func TestContextBehindAChain(t *testing.T) {
+	c := startCollector(t)
+	second := rig.StartGateway(t, rig.Config{"upstreams": own(t), "telemetry": otlp("grpc", c.grpc)})
+	first := rig.StartGateway(t, rig.Config{"upstreams": rig.Upstreams{"next": {"url": second.URL}}, "telemetry": otlp("grpc", c.grpc)})
+	result := call(t, first.URL, "next__own__meta", nil)
+	attempt := c.await(t, func(l line) bool { return l.Signal == "span" && l.Name == "tools/call meta" })
+	inner, outer := c.await(t, isCall("own__meta")), c.await(t, isCall("next__own__meta"))
+	if attempt.Parent != inner.Span || outer.Parent != parentID || inner.Trace != traceID {
+		t.Errorf("the spans are %+v, %+v, %+v", outer, inner, attempt)
+	}
+	if len(inner.Links) > 0 { // the first gateway sends the same in headers and in _meta
+		t.Errorf("the call of the second gateway has the links %v", inner.Links)
+	}
+	want := map[string]any{"traceparent": "00-" + traceID + "-" + attempt.Span + "-01", "tracestate": "vendor=1", "baggage": "user=alice"}
+	if diff := cmp.Diff(want, metaOf(t, result)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// metaOf returns the _meta that the tool meta got, without the progress token.
+func metaOf(t *testing.T, result *mcp.CallToolResult) map[string]any {
+	t.Helper()
+	var meta map[string]any
+	if err := json.Unmarshal([]byte(result.Content[0].(*mcp.TextContent).Text), &meta); err != nil {
+		t.Fatal(err)
+	}
+	delete(meta, "progressToken")
+	return meta
+}
+
+// A question that a server on standard input and output asks during an attempt is below the attempt.
+func TestQuestionOfAStdioUpstream(t *testing.T) {
+	c := startCollector(t)
+	gateway := rig.StartGateway(t, rig.Config{"upstreams": own(t), "telemetry": otlp("grpc", c.grpc)})
+	call(t, gateway.URL, "own__ask", nil)
+	c.await(t, isCall("own__ask"))
+	want := `tools/call own__ask (server)
+  authorize (internal)
+  tools/call ask (client)
+    elicitation/create (client)
+`
+	if diff := cmp.Diff(want, callTree(c.trace(traceID), "tools/call")); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A server on standard input and output gets the context of the attempt in _meta. The context that
 // the client writes into _meta wins over that of the headers.
 func TestStdioUpstreamReadsMeta(t *testing.T) {
 	c := startCollector(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	gateway := rig.StartGateway(t, rig.Config{
-		"upstreams": rig.Upstreams{"own": {"command": self, "env": map[string]string{asServer: "1"}}}, "telemetry": otlp("grpc", c.grpc),
-	})
+	gateway := rig.StartGateway(t, rig.Config{"upstreams": own(t), "telemetry": otlp("grpc", c.grpc)})
 	const other = "0af7651916cd43dd8448eb211c80319c"
-	result := call(t, gateway.URL, "own__meta", mcp.Meta{"traceparent": "00-" + other + "-b7ad6b7169203331-01", "tracestate": "vendor=1", "mine": "kept"})
+	result := call(t, gateway.URL, "own__meta", mcp.Meta{"traceparent": "00-" + other + "-b7ad6b7169203331-01", "tracestate": "vendor=2", "mine": "kept"})
 	root := c.await(t, isCall("own__meta"))
 	if root.Trace != other || root.Parent != "b7ad6b7169203331" || len(root.Links) != 1 || root.Links[0] != traceID+"-"+parentID {
 		t.Errorf("the span of the call is %+v", root)
@@ -160,13 +201,8 @@ func TestStdioUpstreamReadsMeta(t *testing.T) {
 	if attempt.Trace != other || attempt.Parent != root.Span {
 		t.Errorf("the span of the attempt is %+v", attempt)
 	}
-	var meta map[string]any
-	if err := json.Unmarshal([]byte(result.Content[0].(*mcp.TextContent).Text), &meta); err != nil {
-		t.Fatal(err)
-	}
-	delete(meta, "progressToken")
-	want := map[string]any{"traceparent": "00-" + other + "-" + attempt.Span + "-01", "tracestate": "vendor=1", "baggage": "user=alice", "mine": "kept"}
-	if diff := cmp.Diff(want, meta); diff != "" {
+	want := map[string]any{"traceparent": "00-" + other + "-" + attempt.Span + "-01", "tracestate": "vendor=2", "baggage": "user=alice", "mine": "kept"}
+	if diff := cmp.Diff(want, metaOf(t, result)); diff != "" {
 		t.Error(diff)
 	}
 }

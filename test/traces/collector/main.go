@@ -40,6 +40,9 @@ type line struct {
 	Parent   string         `json:"parent,omitempty"`
 	Links    []string       `json:"links,omitempty"` // trace-span
 	Attrs    map[string]any `json:"attrs,omitempty"`
+	// Unit and Temporality of a metric, whose kind is in Kind.
+	Unit        string `json:"unit,omitempty"`
+	Temporality string `json:"temporality,omitempty"`
 	// Exemplars of a metric: the ids of their traces.
 	Exemplars []string `json:"exemplars,omitempty"`
 	// Auth are the headers Authorization of the request.
@@ -148,6 +151,18 @@ func exemplarsOf(m pmetric.Metric) (ids []string) {
 	return ids
 }
 
+// temporalityOf returns how the points of a metric add up, "" for those that do not.
+func temporalityOf(m pmetric.Metric) string {
+	switch m.Type() {
+	case pmetric.MetricTypeSum:
+		return m.Sum().AggregationTemporality().String()
+	case pmetric.MetricTypeHistogram:
+		return m.Histogram().AggregationTemporality().String()
+	default:
+		return ""
+	}
+}
+
 func parent(id pcommon.SpanID) string {
 	if id.IsEmpty() {
 		return ""
@@ -159,7 +174,10 @@ func printMetrics(ctx context.Context, md pmetric.Metrics) error {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				write(line{Signal: "metric", Resource: rm.Resource().Attributes().AsRaw(), Name: m.Name(), Exemplars: exemplarsOf(m), Auth: authOf(ctx)})
+				write(line{
+					Signal: "metric", Resource: rm.Resource().Attributes().AsRaw(), Name: m.Name(), Kind: m.Type().String(), Unit: m.Unit(),
+					Temporality: temporalityOf(m), Exemplars: exemplarsOf(m), Auth: authOf(ctx),
+				})
 			}
 		}
 	}
