@@ -72,9 +72,11 @@ func TestQueries(t *testing.T) {
 	t.Run("dashboard", func(t *testing.T) {
 		d := readDashboard(t)
 		queries := 0
+		linked := map[string]bool{} // panels whose points link to traces
 		for _, p := range d.Panels {
 			for _, target := range p.Targets {
 				queries++
+				linked[p.Title] = linked[p.Title] || target.Exemplar && strings.Contains(target.Expr, "mcp_gateway_request_duration_seconds_bucket")
 				result := seen.check(t, "panel "+p.Title, target.Expr)
 				for _, m := range regexp.MustCompile(`{{\s*(\w+)\s*}}`).FindAllStringSubmatch(target.LegendFormat, -1) {
 					if !slices.Contains(result, m[1]) {
@@ -95,6 +97,11 @@ func TestQueries(t *testing.T) {
 			queries++
 			seen.check(t, "variable "+v.Name, fmt.Sprintf("sum by (%s) (%s)", m[2], m[1]))
 		}
+		for _, title := range []string{"Time to the answer", "Tool calls by upstream, 95 %"} {
+			if !linked[title] {
+				t.Errorf("panel %s shows no exemplars of the durations, so it does not link to traces", title)
+			}
+		}
 		if queries < 20 {
 			t.Errorf("found only %d queries", queries)
 		}
@@ -111,6 +118,7 @@ type dashboard struct {
 		Targets []struct {
 			Expr         string `json:"expr"`
 			LegendFormat string `json:"legendFormat"`
+			Exemplar     bool   `json:"exemplar"`
 		} `json:"targets"`
 	} `json:"panels"`
 	Templating struct {
