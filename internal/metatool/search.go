@@ -59,6 +59,10 @@ func (in *invocation) heading(b *strings.Builder, q *search.Query, page *search.
 	switch asked := plaintext.Clip(q.Text, maxNamed); {
 	case page.Total > 0 && len(page.Hits) == 0:
 		fmt.Fprintf(b, "There are only %d results.\n", page.Total)
+	case page.All && asked == "":
+		fmt.Fprintf(b, "%d of %d tools:\n", len(page.Hits), page.Total)
+	case page.All:
+		fmt.Fprintf(b, "%q has no words to search for. %d of %d tools:\n", asked, len(page.Hits), page.Total)
 	case page.Total > 0:
 		fmt.Fprintf(b, "%d of %d tools for %q, best first:\n", len(page.Hits), page.Total, asked)
 	default:

@@ -24,6 +24,8 @@ func TestSearchTools(t *testing.T) {
 		{"an annotation that is false", `{"query":"file","annotations":{"destructiveHint":false,"readOnlyHint":false}}`, "1 of 1 tools for \"file\", best first:\n- files__append(): Appends to a file. [files; writes]\n" + footing},
 		{"an upstream", `{"query":"read","upstream":"files","limit":1}`, "1 of 1 tools for \"read\", best first:\n- files__read(path: string, lines?: integer): Reads a file. [files; reads]\n" + footing},
 		{"words in an array", `{"query":["append","to"],"limit":1}`, "1 of 1 tools for \"append to\", best first:\n- files__append(): Appends to a file. [files; writes]\n" + footing},
+		{"no words", `{"query":".*","limit":1,"upstream":"files"}`, "\".*\" has no words to search for. 1 of 3 tools:\n- files__read(path: string, lines?: integer): Reads a file. [files; reads]\nMore with offset 1.\n" + footing},
+		{"no query", `{"query":"","limit":1}`, "1 of 3 tools:\n- files__read(path: string, lines?: integer): Reads a file. [files; reads]\nMore with offset 1.\n" + footing},
 		{"after the last page", `{"query":"file","offset":9}`, "There are only 3 results."},
 		{"unknown members", `{"query":"append","platform":"x"}`, "1 of 1 tools for \"append\", best first:\n- files__append(): Appends to a file. [files; writes]\n" + footing + "\nIgnored, because search_tools does not know them: `platform`."},
 		{"nothing", `{"query":"weather"}`, "No tool was found for \"weather\". Use other or fewer words: an action and its object. These servers have tools: files."},

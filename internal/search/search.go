@@ -54,8 +54,9 @@ func (q *Query) matches(d *Doc) bool {
 // Page is a part of the results of a query.
 type Page struct {
 	Hits  []Hit
-	Total int // of all pages
-	Next  int // the Offset of the next page, 0 if there is none
+	Total int  // of all pages
+	Next  int  // the Offset of the next page, 0 if there is none
+	All   bool // the text has no words: each document that passes the filters is a hit
 }
 
 // Hit is a tool that was found.
@@ -85,7 +86,8 @@ func (x *Index) Search(q Query) Page {
 	s.found = s.found[:0]
 	x.parse(s, q.Text)
 	name := keyOf(q.Text)
-	if len(s.terms) == 0 {
+	all := len(s.terms) == 0
+	if all {
 		for i := range x.docs {
 			s.raise(int32(i), 1)
 		}
@@ -97,6 +99,7 @@ func (x *Index) Search(q Query) Page {
 	}
 	x.named(s, &q, name, highest)
 	page := x.page(s, &q)
+	page.All = all
 	for _, d := range s.found {
 		s.scores[d] = 0
 	}
