@@ -31,6 +31,7 @@ race: ## the unit tests and a short soak, of replicas too, under the race detect
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./internal/... ./cmd/... ./test/soak
 
 soak: ## a million random calls; SOAK_CALLS sets another number
+	test/replicas/install.sh
 	$(GO) test ./test/soak -run TestSoak -v -count 1 -timeout 2h -calls $(SOAK_CALLS)
 
 reload: ## a reload every 200 ms for 30 s, under load

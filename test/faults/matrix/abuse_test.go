@@ -155,7 +155,7 @@ type clientFault struct {
 
 // abuses happen at the same time.
 var abuses = []clientFault{
-	{"reads no answer", "waits 30 s for each piece of 256 KiB, 5 s if the client's share of unread answers is used up, then ends the connection", readNothing, false},
+	{"reads no answer", "waits 30 s for each 256 KiB, 5 s if the client's share of unread answers is used up, then ends the connection", readNothing, false},
 	{"sends headers byte by byte", "ends the connection after 10 s", dripHeaders, false},
 	{"sends a body byte by byte", "answers HTTP 408 after 20 s; a body must then arrive at 32 KiB a second", dripBody, false},
 	{"sends half a body and ends", "forgets the request", halfBodyThenEnd, false},
