@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -20,6 +21,15 @@ type client struct {
 	rand     *rand.Rand
 	session  string // session id of a legacy client
 	calls    int    // in this session
+	gateway  string // the gateway of all requests, "" for the next one with each request
+}
+
+// url returns where the next request goes.
+func (c *client) url() string {
+	if c.gateway != "" {
+		return c.gateway
+	}
+	return c.next()
 }
 
 // codeInvalidParams is the error code for a refused request state.
@@ -110,6 +120,9 @@ type attempt struct {
 	progress int     // number of notifications so far
 	lastID   string  // id of the last event
 	answers  []event // responses
+
+	mu   sync.Mutex
+	said []string // notifications and answers of the client
 }
 
 // take handles one message for the request.
@@ -151,13 +164,18 @@ type call struct {
 	script string
 	rounds bool // the call has several requests, and progress continues in the next one
 	epoch  int64
+	store  int64             // the epoch of the store
 	given  map[string]string // the answer's echo by the key of its question
 }
 
 func (c *client) newCall(to *upstream, script string) *call {
 	c.calls++
 	c.count.Add(1)
-	return &call{to: to, token: fmt.Sprintf("c%d", c.tokens.Add(1)), script: script, epoch: to.epoch.Load(), given: make(map[string]string)}
+	k := &call{to: to, token: fmt.Sprintf("c%d", c.tokens.Add(1)), script: script, epoch: to.epoch.Load(), store: c.storeEpoch(), given: make(map[string]string)}
+	if k.store%2 == 1 {
+		c.apart.Add(1)
+	}
+	return k
 }
 
 // disturbed reports whether the upstream was restarted during the call. Such a call may fail.
@@ -211,7 +229,7 @@ func (c *client) judge(k *call, a *attempt) bool {
 	}
 	m := a.answers[0].message
 	if m.Error != nil {
-		if !k.disturbed() {
+		if !k.disturbed() && !(k.needsStore() && c.wasApart(k)) {
 			c.violation("call %s (%s, %s) failed: %v", k.token, k.to.name, k.script, m.Error)
 		}
 		c.excused.Add(1)

@@ -32,11 +32,11 @@ func (s *soak) startGateway(t *testing.T) (end func()) {
 		t.Fatal(err)
 	}
 	var file strings.Builder
-	keys := ""
-	if s.store != "" {
-		keys = `, keys: ["` + strings.Repeat("01", 32) + `"]`
+	store, keys := "", ""
+	if s.store != nil {
+		store, keys = fmt.Sprintf("store: {kind: redis, url: %q}\n", "redis://"+s.store.addr), `, keys: ["`+strings.Repeat("01", 32)+`"]`
 	}
-	fmt.Fprintf(&file, "%sbridge: {park_ttl: %s%s}\nlimits: {max_message: %d}\nupstreams:\n", s.store, parkTTL, keys, maxMessage)
+	fmt.Fprintf(&file, "%sbridge: {park_ttl: %s%s}\nlimits: {max_message: %d}\nupstreams:\n", store, parkTTL, keys, maxMessage)
 	for _, u := range s.all() {
 		era := map[string]string{legacy: "legacy", modern: "modern"}[u.revision]
 		fmt.Fprintf(&file, "  %s:\n    era: %s\n    max_concurrent: 256\n    max_queue: 1024\n%s", u.name, era, u.config)

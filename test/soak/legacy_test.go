@@ -26,6 +26,14 @@ func (c *client) open(ctx context.Context) {
 	c.notify(ctx, notification("notifications/initialized", `{}`))
 }
 
+// say sends a notification or an answer that belongs to a request.
+func (c *client) say(a *attempt, text string) {
+	a.mu.Lock()
+	a.said = append(a.said, text)
+	a.mu.Unlock()
+	c.notify(context.Background(), text)
+}
+
 // notify sends a notification.
 func (c *client) notify(ctx context.Context, text string) {
 	resp, err := c.send(ctx, "", "", text)
@@ -53,6 +61,9 @@ func (c *client) leave() {
 
 // close closes the session.
 func (c *client) close() {
+	if c.store != nil {
+		c.store.closed(c.session)
+	}
 	resp, err := c.get(context.Background(), http.MethodDelete, "")
 	if err != nil {
 		c.violation("DELETE: %v", err)
@@ -82,7 +93,7 @@ func (c *client) reply(a *attempt, e event) {
 		return
 	}
 	key := a.call.keyOf(c, e.Method, e.Params)
-	c.notify(context.Background(), `{"jsonrpc":"2.0","id":`+string(e.ID)+`,"result":`+answerTo(e.Method, a.call.echo(c, key))+`}`)
+	c.say(a, `{"jsonrpc":"2.0","id":`+string(e.ID)+`,"result":`+answerTo(e.Method, a.call.echo(c, key))+`}`)
 }
 
 // legacyParams returns the params of a call, with a progress token.
@@ -102,6 +113,7 @@ func (c *client) legacyCall(to *upstream, script string) {
 		return
 	}
 	defer resp.Body.Close()
+	defer c.insist(a)()
 	if err := events(resp, func(e event) bool { a.take(c, e); return true }); err != nil {
 		c.violation("call %s (%s, %s): %v", k.token, to.name, script, err)
 		return
@@ -123,12 +135,13 @@ func (c *client) legacyCancel(to *upstream) {
 		return
 	}
 	defer resp.Body.Close()
+	defer c.insist(a)()
 	cancelled := false
 	err = events(resp, func(e event) bool {
 		a.take(c, e)
 		if !cancelled && e.Method != "" {
 			cancelled = true
-			c.notify(context.Background(), notification("notifications/cancelled", `{"requestId":`+a.id+`}`))
+			c.say(a, notification("notifications/cancelled", `{"requestId":`+a.id+`}`))
 		}
 		return true
 	})
@@ -155,11 +168,11 @@ func (c *client) legacyResume(to *upstream) {
 	post, lose := context.WithCancel(context.Background())
 	defer lose()
 	resp, err := c.send(post, "tools/call", "", request(a.id, "tools/call", k.legacyParams()))
+	if err != nil {
+		c.violation("call %s: %v", k.token, err)
+		return
+	}
 	for tries := 0; ; tries++ {
-		if err != nil {
-			c.violation("call %s, connection %d: %v", k.token, tries, err)
-			return
-		}
 		if resp.StatusCode == http.StatusNoContent { // the stream is complete
 			resp.Body.Close()
 			break
@@ -182,8 +195,7 @@ func (c *client) legacyResume(to *upstream) {
 		if c.rand.IntN(4) == 0 {
 			time.Sleep(time.Duration(c.rand.IntN(4)) * time.Millisecond) // a slow client
 		}
-		resp, err = c.get(context.Background(), http.MethodGet, a.lastID)
-		if err != nil {
+		if resp, err = c.resume(k, a.lastID); err != nil {
 			c.violation("call %s, connection %d: %v", k.token, tries, err)
 			return
 		}

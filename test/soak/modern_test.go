@@ -19,8 +19,19 @@ func modernMeta(token string, tasks bool) string {
 		metaVersion, modern, declared, token)
 }
 
-// try sends one request of a call, with additional members of params, and returns its messages. The end of the context is not an error.
+// try sends a request of a call, with additional members of params, and returns its messages. The end of the context is not an error. While the store is
+// away, try sends the request again if the gateway says that it may.
 func (c *client) try(ctx context.Context, k *call, more string, each func(event)) *attempt {
+	for tries := 0; ; tries++ {
+		a := c.tryOnce(ctx, k, more, each)
+		if tries == maxRepeats || !c.mayRepeat(k, a) {
+			return a
+		}
+	}
+}
+
+// tryOnce is try without repetitions.
+func (c *client) tryOnce(ctx context.Context, k *call, more string, each func(event)) *attempt {
 	a := &attempt{call: k, id: nextID()}
 	resp, err := c.send(ctx, "tools/call", k.to.name+"__run", request(a.id, "tools/call", `{`+k.arguments("run")+more+`,`+modernMeta(k.token, false)+`}`))
 	if err == nil {
@@ -113,7 +124,7 @@ func (c *client) modernCall(to *upstream, script string) {
 		if a, gone = c.turn(k, r, turns > 6); gone {
 			return
 		}
-		if c.refusal(a) && (late || time.Since(began) > parkTTL/2) {
+		if c.refusal(a) && (late || time.Since(began) > parkTTL/2 || c.wasApart(k)) {
 			c.excused.Add(1) // the machine was too busy for the client to return in time
 			return
 		}
@@ -200,7 +211,7 @@ func (c *client) refusal(a *attempt) bool {
 
 func (c *client) wantRefused(k *call, why string, a *attempt) {
 	c.states.Add(1)
-	if !c.refusal(a) {
+	if !c.refusal(a) && !c.wasApart(k) {
 		c.violation("call %s (%s, %s): a state that was %s was accepted: %v", k.token, k.to.name, k.script, why, a.answers)
 	}
 }

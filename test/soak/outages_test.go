@@ -111,7 +111,7 @@ func (s *soak) disrupt(over <-chan struct{}) {
 		c.outage(u, kinds[turn/len(s.failing)%len(kinds)])
 		turn++
 	}
-	s.every(outageEvery, over, next)
+	s.every(s.outageEvery, over, next)
 	for turn < len(s.failing) && s.bad.Load() == 0 {
 		next()
 	}
@@ -141,11 +141,13 @@ func (c *client) outage(u *upstream, kind string) {
 	if err := u.setFault(""); err != nil {
 		c.violation("%s: %v", u.name, err)
 	}
-	if !within(func() bool {
-		a := c.once(c.newCall(u, ""))
-		return len(a.answers) == 1 && a.answers[0].Error == nil
-	}) {
-		c.violation("%s is not available again after the fault %s", u.name, kind)
+	for _, c := range c.everywhere() {
+		if !within(func() bool {
+			a := c.once(c.newCall(u, ""))
+			return len(a.answers) == 1 && a.answers[0].Error == nil
+		}) {
+			c.violation("%s is not available again after the fault %s", u.name, kind)
+		}
 	}
 }
 

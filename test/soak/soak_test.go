@@ -4,8 +4,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"mcpgateway/test/internal/rig"
 )
 
 var (
@@ -23,22 +21,24 @@ var (
 )
 
 const (
-	workersEach  = 24   // calling clients of each era
-	watchersEach = 4    // subscribing clients of each era
-	restartEvery = 5000 // calls between two restarts of upstreams
-	outageEvery  = 1000 // calls between two outages of upstreams
-	sessionCalls = 150  // calls after which a legacy client opens a new session
-	maxParked    = 64   // maximum number of parked calls of one principal
+	workersEach  = 24  // calling clients of each era
+	watchersEach = 4   // subscribing clients of each era
+	sessionCalls = 150 // calls after which a legacy client opens a new session
+	maxParked    = 64  // maximum number of parked calls of one principal
 )
 
 // soak is one run.
 type soak struct {
-	t         *testing.T
-	urls      []string // of the gateways, which take turns
-	metrics   []string
-	turn      atomic.Uint64
-	calls     int64
-	store     string // the key store of the configuration: the gateways are replicas
+	t       *testing.T
+	urls    []string // of the gateways, which take turns
+	metrics []string
+	turn    atomic.Uint64
+	calls   int64
+	store   *sharedStore // of gateways that are replicas; nil for one gateway
+
+	// How many calls are made between two restarts of upstreams, outages of upstreams, and outages of the store.
+	restartEvery, outageEvery, storeEvery int64
+
 	http      *http.Client
 	upstreams []*upstream   // steady ones: their calls fail only if they are restarted
 	lazy      []*upstream   // start: lazy; their calls never fail
@@ -52,6 +52,7 @@ type soak struct {
 	tokens, count                                                                     atomic.Int64
 	answered, asked, refused, cancelled, alone, resumed, tasked, excused, states, bad atomic.Int64
 	failed, refusedAtOnce, repeated                                                   atomic.Int64 // in outages
+	apart, again                                                                      atomic.Int64 // calls during which the store was away, requests that were repeated therefore
 }
 
 // upstream is a scripted server behind the gateway.
@@ -95,31 +96,27 @@ func TestSoak(t *testing.T) {
 		*seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("-seed %d", *seed)
-	s := &soak{
-		t: t, calls: *calls, permits: make(chan struct{}, maxParked-24), risks: make(chan struct{}, workersEach/3),
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
-		upstreams: []*upstream{
-			{name: "legacy-http", revision: legacy}, {name: "modern-http", revision: modern},
-			{name: "legacy-stdio", revision: legacy, ambiguous: true}, {name: "modern-stdio", revision: modern},
-		},
-		lazy: []*upstream{
-			{name: "lazy-http", revision: legacy, config: lazyConfig}, {name: "lazy-stdio", revision: modern, config: lazyConfig},
-		},
-		failing: []*upstream{
-			{name: "failing-legacy-http", revision: legacy, config: failingConfig}, {name: "failing-modern-http", revision: modern, config: failingConfig},
-			{name: "failing-stdio", revision: legacy, config: failingConfig},
-		},
-	}
+	s := &soak{t: t, calls: *calls, restartEvery: 5000, outageEvery: 1000}
 	s.run(1)
-	s.wantProof(map[string]*atomic.Int64{
-		"answered": &s.answered, "asked": &s.asked, "cancelled": &s.cancelled, "left alone": &s.alone, "resumed": &s.resumed, "tasks": &s.tasked, "states refused": &s.states,
-		"failed in an outage": &s.failed, "refused at once": &s.refusedAtOnce, "sent again": &s.repeated,
-	})
+	s.wantProof(nil)
 }
 
 // run makes the calls through so many gateways.
 func (s *soak) run(gateways int) {
 	t := s.t
+	s.permits, s.risks = make(chan struct{}, maxParked-24), make(chan struct{}, workersEach/3)
+	s.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
+	s.upstreams = []*upstream{
+		{name: "legacy-http", revision: legacy}, {name: "modern-http", revision: modern},
+		{name: "legacy-stdio", revision: legacy, ambiguous: true}, {name: "modern-stdio", revision: modern},
+	}
+	s.lazy = []*upstream{
+		{name: "lazy-http", revision: legacy, config: lazyConfig}, {name: "lazy-stdio", revision: modern, config: lazyConfig},
+	}
+	s.failing = []*upstream{
+		{name: "failing-legacy-http", revision: legacy, config: failingConfig}, {name: "failing-modern-http", revision: modern, config: failingConfig},
+		{name: "failing-stdio", revision: legacy, config: failingConfig},
+	}
 	for _, u := range s.all() {
 		if u.dir = t.TempDir(); strings.HasSuffix(u.name, "-http") {
 			var err error
@@ -159,18 +156,25 @@ func (s *soak) run(gateways int) {
 	}
 	if s.bad.Load() == 0 {
 		s.wantPermits()
+		s.endSessions()
 		s.wantNothingLeft(t)
 		s.wantFaults(t)
+		s.wantOnce(t)
 	}
 	t.Logf("%d calls in %v (%.0f/s): %d answered, %d questions answered, %d not told whose, %d cancelled, %d left alone, %d streams resumed, %d tasks, %d states refused, %d failed by restarts; "+
-		"in outages %d failed, %d refused at once, %d sent again",
+		"in outages %d failed, %d refused at once, %d sent again; while the store was away %d, %d requests repeated",
 		s.count.Load(), took.Round(time.Second), float64(s.count.Load())/took.Seconds(), s.answered.Load(), s.asked.Load(), s.refused.Load(),
 		s.cancelled.Load(), s.alone.Load(), s.resumed.Load(), s.tasked.Load(), s.states.Load(), s.excused.Load(),
-		s.failed.Load(), s.refusedAtOnce.Load(), s.repeated.Load())
+		s.failed.Load(), s.refusedAtOnce.Load(), s.repeated.Load(), s.apart.Load(), s.again.Load())
 }
 
-// wantProof checks that enough has happened.
-func (s *soak) wantProof(happened map[string]*atomic.Int64) {
+// wantProof checks that enough has happened, also of more.
+func (s *soak) wantProof(more map[string]*atomic.Int64) {
+	happened := map[string]*atomic.Int64{
+		"answered": &s.answered, "asked": &s.asked, "cancelled": &s.cancelled, "left alone": &s.alone, "resumed": &s.resumed, "tasks": &s.tasked, "states refused": &s.states,
+		"failed in an outage": &s.failed, "refused at once": &s.refusedAtOnce, "sent again": &s.repeated,
+	}
+	maps.Copy(happened, more)
 	if many := s.count.Load() / 20; s.excused.Load() > many || s.refused.Load() > many {
 		s.t.Errorf("more than one call in twenty was excused (%d) or had a question refused (%d): the run proves too little", s.excused.Load(), s.refused.Load())
 	}
@@ -188,26 +192,13 @@ func TestSoakReplicas(t *testing.T) {
 		*seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("-seed %d", *seed)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	redis := free.Addr().String()
-	free.Close()
-	rig.StartRedisOn(t, redis)
-	s := &soak{
-		t: t, calls: *calls / 4, permits: make(chan struct{}, maxParked-24), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
-		upstreams: []*upstream{{name: "legacy-http", revision: legacy}, {name: "modern-http", revision: modern}},
-		store:     fmt.Sprintf("store: {kind: redis, url: %q}\n", "redis://"+redis),
-	}
+	s := &soak{t: t, calls: *calls / 4, store: startStore(t), restartEvery: 2000, outageEvery: 1000, storeEvery: 1000}
 	s.run(3)
-	s.wantProof(map[string]*atomic.Int64{
-		"answered": &s.answered, "asked": &s.asked, "cancelled": &s.cancelled, "left alone": &s.alone, "resumed": &s.resumed, "tasks": &s.tasked, "states refused": &s.states,
-	})
+	s.wantProof(map[string]*atomic.Int64{"made while the store was away": &s.apart, "repeated because the store was away": &s.again})
 }
 
-// url returns the URL of the gateway whose turn it is.
-func (s *soak) url() string { return s.urls[s.turn.Add(1)%uint64(len(s.urls))] }
+// next returns the URL of the gateway whose turn it is.
+func (s *soak) next() string { return s.urls[s.turn.Add(1)%uint64(len(s.urls))] }
 
 func (s *soak) client(n uint64, revision string) *client {
 	return &client{soak: s, revision: revision, rand: rand.New(rand.NewPCG(*seed, n))}
@@ -233,11 +224,12 @@ func (s *soak) work() {
 	over := make(chan struct{})
 	restarter := s.client(3000, modern)
 	var disturbers sync.WaitGroup
-	if s.store == "" {
-		disturbers.Go(func() {
-			s.every(restartEvery, over, func() { restarter.restart(s.upstreams[restarter.rand.IntN(len(s.upstreams))]) })
-		})
-		disturbers.Go(func() { s.disrupt(over) })
+	disturbers.Go(func() {
+		s.every(s.restartEvery, over, func() { restarter.restart(s.upstreams[restarter.rand.IntN(len(s.upstreams))]) })
+	})
+	disturbers.Go(func() { s.disrupt(over) })
+	if s.store != nil {
+		disturbers.Go(func() { s.loseStore(over) })
 	}
 	wg.Wait()
 	close(over)
@@ -299,25 +291,29 @@ func (c *client) step() {
 
 func (c *client) pick(from ...string) string { return from[c.rand.IntN(len(from))] }
 
-// restart restarts a server during its calls.
+// restart restarts a server during its calls, one on stdio at each gateway.
 func (c *client) restart(u *upstream) {
 	u.epoch.Add(1)
 	if u.http != nil {
 		u.http.restart()
 	} else {
-		// The child ends before it has answered. A question of a call that was just cancelled may seem to be one of this call, the only one left.
-		raw, err := c.ask(context.Background(), "tools/call", u.name+"__die", fmt.Sprintf(`{"name":"%s__die","arguments":{},%s}`, u.name, modernMeta("die", false)))
-		if err == nil && !(u.ambiguous && strings.Contains(string(raw), `"input_required"`)) {
-			c.violation("%s answered the call that must end it: %s", u.name, raw)
+		for _, c := range c.everywhere() {
+			// The child ends before it has answered. A question of a call that was just cancelled may seem to be one of this call, the only one left.
+			raw, err := c.ask(context.Background(), "tools/call", u.name+"__die", fmt.Sprintf(`{"name":"%s__die","arguments":{},%s}`, u.name, modernMeta("die", false)))
+			if err == nil && !(u.ambiguous && strings.Contains(string(raw), `"input_required"`)) {
+				c.violation("%s answered the call that must end it: %s", u.name, raw)
+			}
 		}
 	}
-	// The server is back when a call succeeds.
-	if !within(func() bool {
-		k := &call{to: u, token: fmt.Sprintf("c%d", c.tokens.Add(1))}
-		_, err := c.ask(context.Background(), "tools/call", u.name+"__run", `{`+k.arguments("run")+`,`+modernMeta(k.token, false)+`}`)
-		return err == nil
-	}) {
-		c.violation("%s is not available again after its restart", u.name)
+	// The server is back when a call at each gateway succeeds.
+	for _, c := range c.everywhere() {
+		if !within(func() bool {
+			k := &call{to: u, token: fmt.Sprintf("c%d", c.tokens.Add(1))}
+			_, err := c.ask(context.Background(), "tools/call", u.name+"__run", `{`+k.arguments("run")+`,`+modernMeta(k.token, false)+`}`)
+			return err == nil
+		}) {
+			c.violation("%s is not available again after its restart", u.name)
+		}
 	}
 	u.epoch.Add(1)
 }

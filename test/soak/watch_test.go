@@ -94,6 +94,7 @@ func (w *watcher) readStream(ctx context.Context, open chan struct{}) {
 	defer close(w.done)
 	last := ""
 	for first := true; ; first = false {
+		epoch := w.c.storeEpoch()
 		resp, err := w.c.get(ctx, "GET", last)
 		if first {
 			close(open)
@@ -117,6 +118,8 @@ func (w *watcher) readStream(ctx context.Context, open chan struct{}) {
 		switch {
 		case ctx.Err() != nil:
 			return
+		case err != nil && w.c.apartSince(epoch): // another replica cannot serve it now
+			time.Sleep(repeatPause)
 		case err != nil || last == had: // a resumable stream begins with an event
 			w.c.violation("the stream of a session ended: %v", err)
 			return
@@ -165,7 +168,9 @@ func (s *soak) wantUpdates(c *client, all []*watcher) {
 			if !within(func() bool {
 				if time.Since(touched) > time.Second { // a restarted server may not have the subscriptions yet
 					touched = time.Now()
-					c.touch(u, n)
+					for _, c := range c.everywhere() { // each has servers on stdio of its own
+						c.touch(u, n)
+					}
 				}
 				for w, heard := range before {
 					if now, _ := w.count(u.resource(n)); now == heard {
