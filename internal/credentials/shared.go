@@ -273,7 +273,7 @@ func (s *shared) tryLock(ctx context.Context, name string) (bool, error) {
 // lock implements values.
 func (s *shared) lock(ctx context.Context, name string) (func(bool), error) {
 	for pause := lockPause; ; pause = min(2*pause, maxLockPause) {
-		locked, err := s.tryLock(ctx, name)
+		locked, err := s.tryLock(context.WithoutCancel(ctx), name) // a lock that came too late would keep all others waiting
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package credentials
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -278,6 +279,73 @@ func TestDeadLock(t *testing.T) {
 	again, err := s.lock(t.Context(), "a")
 	must(t, err)
 	again()
+}
+
+// TestHolderDies lets a replica die while it renews a token: before the authorization server got the refresh token, or before its answer arrived.
+func TestHolderDies(t *testing.T) {
+	for name, isUsed := range map[string]bool{"before the request": false, "before the answer": true} {
+		t.Run(name, func(t *testing.T) {
+			as, c, kept := gatewaytest.NewAuthServer(t, nil), newClock(), newAwayStore(t)
+			first := userSource(t, as, c, OpenStore(StoreOptions{Shared: kept}))
+			ann := withToken("ann", "x")
+			consent(t, first, ann)
+			token := bearer(t, first, ann)
+			u := first.tokens.(*user)
+			lock := store.Key{Kind: kindLock, Name: u.storeName(principalKey(ann))}
+			c.pass(5*time.Minute - time.Second) // the token is valid, and due for renewal
+			must(t, kept.Put(t.Context(), lock, []byte("a dead process"), lockLife))
+			if isUsed {
+				g, err := u.load(t.Context(), principalKey(ann))
+				must(t, err)
+				if _, err := u.refresh(t.Context(), g); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all := []*Source{replica(t, first, c, kept), replica(t, first, c, kept)}
+			for _, s := range all {
+				if bearer(t, s, ann) != token {
+					t.Error("a call waits for the lock of a dead process although its token is valid")
+				}
+			}
+			c.pass(2 * time.Second)
+			got := make([]string, len(all))
+			errs := make([]error, len(all))
+			var wg sync.WaitGroup
+			for i, s := range all {
+				wg.Go(func() {
+					var h http.Header
+					h, errs[i] = s.Headers(t.Context(), ann)
+					got[i] = strings.TrimPrefix(h.Get("Authorization"), "Bearer ")
+				})
+			}
+			must(t, kept.Delete(t.Context(), lock)) // it ends by itself
+			wg.Wait()
+			if !isUsed {
+				if got[0] == token || got[0] == "" || got[1] != got[0] || errors.Join(errs...) != nil {
+					t.Errorf("the replicas have the tokens %q: %v", got, errs)
+				}
+				usedTwice(t, as)
+				return
+			}
+			// Nobody has the new refresh token, so the user has to grant access again, and is told so.
+			if text := errors.Join(errs...).Error(); !strings.Contains(text, "the grant of this server's user has expired or was revoked") {
+				t.Errorf("the errors do not say it: %s", text)
+			}
+			for i, s := range all {
+				if errs[i] == nil || !s.NeedsGrant(ann) {
+					t.Errorf("replica %d does not ask for a grant: %v", i, errs[i])
+				}
+			}
+			if n := len(as.TokenRequests(gatewaytest.GrantRefresh)); n != 2 {
+				t.Errorf("the refresh token was used %d times, want once more after its answer was lost", n)
+			}
+			consent(t, all[0], ann)
+			c.pass(failureLife)
+			for _, s := range all {
+				bearer(t, s, ann)
+			}
+		})
+	}
 }
 
 // sites are the pages of several replicas behind one address. next says which replica serves a request.

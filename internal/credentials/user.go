@@ -2,6 +2,7 @@ package credentials
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -40,6 +41,9 @@ type scopeDemand struct {
 // grantLife is how long the token of a grant is used before the stored grant is read again.
 // Another process may have removed it: gateway logout.
 const grantLife = 30 * time.Second
+
+// renewPatience is how long a call whose token is still valid waits until it may renew the token.
+const renewPatience = 250 * time.Millisecond
 
 // maxRemembered bounds the principals in demands and refused.
 const maxRemembered = 10_000
@@ -122,7 +126,7 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 			u.o.Store.noteUse(ctx, u.storeName(key), u.o.Now())
 			return t, nil
 		}
-		t, err = u.renew(ctx, key)
+		t, err = u.renew(ctx, key, t)
 		if err == nil {
 			u.remember(key, t)
 			u.o.Store.noteUse(ctx, u.storeName(key), u.o.Now())
@@ -137,11 +141,21 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 	return nil, err
 }
 
-// renew refreshes the token of the stored grant, unless another caller has done so.
-func (u *user) renew(ctx context.Context, key string) (*token, error) {
+// renew refreshes the token of the stored grant, unless another caller has done so. If somebody else is doing it, or has died
+// doing it, calls go on with the token that they have for as long as it is valid.
+func (u *user) renew(ctx context.Context, key string, had *token) (*token, error) {
 	name := u.storeName(key)
-	unlock, err := u.o.Store.lock(ctx, name)
+	locking, cancel := ctx, context.CancelFunc(func() {})
+	isValid := u.isValid(key, had)
+	if isValid {
+		locking, cancel = context.WithTimeout(ctx, renewPatience)
+	}
+	unlock, err := u.o.Store.lock(locking, name)
+	cancel()
 	if err != nil {
+		if isValid && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			return had, nil
+		}
 		return nil, err
 	}
 	defer unlock()
@@ -179,6 +193,13 @@ func (u *user) isUsable(key string, t *token) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.refused[key] != t.access && u.o.Now().Before(t.goodUntil())
+}
+
+// isValid reports whether a token can be sent, though it may be time to replace it.
+func (u *user) isValid(key string, t *token) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.refused[key] != t.access && u.o.Now().Before(t.validUntil())
 }
 
 // remember makes a token the one that is used on if the store is away.

@@ -345,3 +345,45 @@ func TestRotatingRefreshTokens(t *testing.T) {
 		t.Error("no refresh while the store was away")
 	}
 }
+
+// A replica is killed while it renews a token, after the authorization server has taken the refresh token and before its answer. The others cannot know the new
+// one, so the user is asked to grant access again, as soon as the lock of the dead replica has ended.
+func TestKilledWhileItRenews(t *testing.T) {
+	g := startGrants(t)
+	g.as.SetUser("service")
+	g.verb("login", "up", "--no-browser")
+	g.as.SetLifetime(shortLife)
+	g.grant(0, "ann", "ann there")
+	killed := make(chan struct{})
+	kill := func() {
+		g.Gateways[0].Process.Kill()
+		<-g.Gateways[0].Process.Exited()
+		close(killed)
+	}
+	g.onRefresh.Store(&kill)
+	polltest.UntilNil(t, "the replica is killed", func() error {
+		answer := g.call(0, "ann")
+		select {
+		case <-killed:
+			return nil
+		default:
+			return fmt.Errorf("it answers %s", answer)
+		}
+	})
+	_, addr, _ := strings.Cut(g.config["store"].(rig.Config)["url"].(string), "://")
+	const end = `local n = 0; for _, k in ipairs(redis.call('keys', '*:grant-lock:*')) do local ttl = redis.call('pttl', k)
+if ttl > 0 and ttl <= 45000 then redis.call('del', k); n = n + 1 end end; return n`
+	if n := strings.TrimSpace(rig.RedisCLI(t, addr, "eval", end, "0")); n != "1" {
+		t.Errorf("%s locks end within 45 s, want that of the dead replica", n)
+	}
+	for i := 1; i < replicas; i++ {
+		if answer := g.call(i, "ann"); linkIn(answer) == "" {
+			t.Errorf("replica %d does not ask for a grant: %s", i+1, answer)
+		}
+	}
+	g.StartAgain(t, 0)
+	g.grant(1, "ann", "ann there")
+	for i := range replicas {
+		polltest.UntilNil(t, "calls with the new grant", func() error { return g.serves(i, "ann", "ann there") })
+	}
+}

@@ -163,6 +163,7 @@ type call struct {
 	token  string
 	script string
 	rounds bool // the call has several requests, and progress continues in the next one
+	job    bool // the call runs as a task
 	epoch  int64
 	store  int64             // the epoch of the store
 	given  map[string]string // the answer's echo by the key of its question

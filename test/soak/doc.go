@@ -18,8 +18,8 @@
 //   - every outage that should opens the circuit breaker; at the end all are closed;
 //   - at the end no call is parked, and the maximum number of calls can be parked; no session, stream, request or goroutine is left.
 //
-// TestSoakReplicas does the same with three gateways that share a Redis: each request goes to the next one. It has the steady upstreams over HTTP only, and no
-// restarts or outages.
+// TestSoakReplicas does the same with three gateways that share a Redis: each request goes to the next one. The Redis ends and comes back empty, or is
+// paused. While it is away, clients send again what the gateways call retryable, and only calls that need two gateways may fail.
 //
 // A printed seed determines the choices, but not how the goroutines interleave. -calls sets the number of calls, -seed the seed.
 package soak

@@ -236,6 +236,7 @@ func (c *client) legacyTask(to *upstream) {
 	release := to.enter("")
 	defer release()
 	k := c.newCall(to, "")
+	k.job = true
 	raw, err := c.ask(context.Background(), "tools/call", "", `{`+k.arguments("job")+`,"task":{"ttl":60000}}`)
 	var made struct{ Task struct{ TaskID string } }
 	if err == nil {

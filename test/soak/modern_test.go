@@ -235,6 +235,7 @@ func (c *client) modernTask(to *upstream) {
 	release := to.enter("")
 	defer release()
 	k := c.newCall(to, "")
+	k.job = true
 	meta := modernMeta(k.token, true)
 	raw, err := c.ask(context.Background(), "tools/call", to.name+"__job", `{`+k.arguments("job")+`,`+meta+`}`)
 	var t struct {

@@ -130,6 +130,9 @@ func (s *soak) run(gateways int) {
 	for range gateways {
 		defer s.startGateway(t)()
 	}
+	if s.store != nil {
+		s.waitStore(gateways)
+	}
 
 	began := time.Now()
 	var watchers []*watcher
@@ -192,7 +195,7 @@ func TestSoakReplicas(t *testing.T) {
 		*seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("-seed %d", *seed)
-	s := &soak{t: t, calls: *calls / 4, store: startStore(t), restartEvery: 2000, outageEvery: 1000, storeEvery: 1000}
+	s := &soak{t: t, calls: *calls / 4, store: startStore(t), restartEvery: 2000, outageEvery: 1000, storeEvery: 1200}
 	s.run(3)
 	s.wantProof(map[string]*atomic.Int64{"made while the store was away": &s.apart, "repeated because the store was away": &s.again})
 }

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// awayCalls is how many calls are made while the store is away.
+	// awayCalls is how many calls are made while the store is away. awayTime is for how long it is away at most: calls that need two gateways wait for it.
 	awayCalls = 200
+	awayTime  = 2 * time.Second
 	// repeatPause is the pause before a client repeats what failed because the store was away, and maxRepeats is how often it does.
 	repeatPause = 50 * time.Millisecond
 	maxRepeats  = 40
@@ -122,28 +123,33 @@ func (s *soak) signal(sig syscall.Signal) {
 // storeOutage takes the store away until clients have made some calls. It returns when all gateways share again.
 func (s *soak) storeOutage(over <-chan struct{}, begin, end func()) {
 	s.store.change()
+	began := time.Now()
 	begin()
 	s.waitStore(0)
+	noticed := time.Since(began)
 	until := s.count.Load() + awayCalls
 	within(func() bool {
 		select {
 		case <-over:
 			return true
 		default:
-			return s.count.Load() >= until || s.bad.Load() > 0
+			return s.count.Load() >= until || time.Since(began) > awayTime || s.bad.Load() > 0
 		}
 	})
 	end()
+	ended := time.Now()
 	s.waitStore(len(s.urls))
+	back := time.Since(ended)
 	s.wantShared()
 	s.store.change()
+	s.t.Logf("the store was away for %v: noticed after %v; back after %v, shared again after %v", ended.Sub(began), noticed, back, time.Since(ended))
 }
 
-// waitStore waits until so many gateways say that the store works.
+// waitStore waits until all gateways say that the store works, and see each other, or until none says that it works.
 func (s *soak) waitStore(up int) {
 	if !within(func() bool {
-		all, err := s.gauges("store_up")
-		return err == nil && all["mcp_gateway_store_up"] == float64(up)
+		all, err := s.gauges("store_up", "replicas")
+		return err == nil && all["mcp_gateway_store_up"] == float64(up) && (up == 0 || all["mcp_gateway_replicas"] == float64(up*up))
 	}) {
 		s.violation("not %d gateways say that the store works", up)
 	}
@@ -183,8 +189,8 @@ func (c *client) mayRepeat(k *call, a *attempt) bool {
 	return true
 }
 
-// insist says everything that belongs to a legacy request again at all gateways, every second while the store is away, because what it says at one of them does not
-// reach the others. stop ends that.
+// insist says everything that belongs to a legacy request at all gateways, again and again while the store is away: what it says at one of them does
+// not reach the others then. stop ends that.
 func (c *client) insist(a *attempt) (stop func()) {
 	if c.store == nil {
 		return func() {}
@@ -192,7 +198,7 @@ func (c *client) insist(a *attempt) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Go(func() {
-		for sleep(ctx, time.Second) {
+		for sleep(ctx, 4*repeatPause) {
 			if !c.wasApart(a.call) {
 				continue
 			}
