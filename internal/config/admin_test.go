@@ -25,6 +25,7 @@ func TestPublicConsole(t *testing.T) {
 		"admin: {ui: public}\npolicy: {default: allow}\n":                       "no rule allows anybody",
 		"admin: {ui: public}\npublic_url: https://gw.example.com/base\n" + rule: "without a path",
 		"admin: {ui: public}\npublic_url: https://gw.example.com\n" + rule:      "",
+		"admin: {ui: public}\npublic_url: http://127.0.0.1:8080\n" + rule:       "",
 		rule: "set admin.ui: public",
 	} {
 		c := mustParse(t, text+"auth: {mode: api-key, api_keys: [{id: a, sha256: "+strings.Repeat("a", 64)+"}]}\nupstreams: {a: {command: a}}\n")

@@ -67,7 +67,7 @@ type JWT struct {
 	Skew          time.Duration `yaml:"clock_skew" default:"30s" min:"0s" max:"10m" doc:"tolerated difference of the issuer's clock"`
 	Discovery     string        `yaml:"discovery" format:"secure-url" doc:"URL of the issuer's metadata; empty means the well-known URLs of the issuer"`
 	JWKS          string        `yaml:"jwks" format:"secure-url" doc:"URL of the issuer's keys; empty means the URL in its metadata"`
-	Login         Registration  `yaml:"login,omitempty" doc:"registration of the gateway at the issuer, to authenticate users in a browser before they grant access to an upstream"`
+	Login         Registration  `yaml:"login,omitempty" doc:"registration of the gateway at the issuer, to authenticate users in a browser: before they grant access to an upstream, and at /me and the console at the main address"`
 
 	at *mapping // in the file
 }

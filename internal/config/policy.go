@@ -290,6 +290,12 @@ func (doc *document) checkUsable(m *mapping) {
 	m.warnf(key, "nobody may use anything: %s, and no rule allows; add one under policy.rules, or policy.default: allow", why)
 }
 
+// hasPath reports whether a base URL has a path.
+func hasPath(base string) bool {
+	_, rest, _ := strings.Cut(base, "://")
+	return strings.Contains(strings.TrimSuffix(rest, "/"), "/")
+}
+
 // checkConsole demands that principals are known where the console is for some of them.
 func (doc *document) checkConsole(m *mapping) {
 	allows := func(r Rule) bool { return r.What.Admin && r.Effect == Allow }
@@ -298,7 +304,7 @@ func (doc *document) checkConsole(m *mapping) {
 		m.errorf("admin", "ui: public needs auth.mode, since everybody could open the console of a gateway that does not authenticate clients; set auth.mode, or ui: true for the admin address alone")
 	case public && !slices.ContainsFunc(doc.Policy.Rules, allows):
 		m.warnf("admin", "ui: public, and no rule allows anybody to open the console at the main address; add one under policy.rules, such as {name: operators, effect: allow, who: {groups: [ops]}, what: {admin: true}}")
-	case public && strings.Contains(strings.TrimSuffix(strings.TrimPrefix(doc.PublicURL, "https://"), "/"), "/"):
+	case public && hasPath(doc.PublicURL):
 		m.warnf("public_url", "the console at the main address works only without a path in public_url, since its pages are at /ui and /me of the host")
 	case !public && slices.ContainsFunc(doc.Policy.Rules, allows):
 		m.warnf("policy", "a rule allows the console at the main address, where it is not served; set admin.ui: public")

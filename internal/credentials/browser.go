@@ -20,12 +20,15 @@ type BrowserLogin struct {
 	// Subject is the claim of the ID token that contains the subject of the issuer's
 	// principals: a name, or nested names with dots between them; "" means sub.
 	Subject string
+	// Scopes are those that access tokens for the gateway need.
+	Scopes []string
 }
 
 // browserLogin implements a BrowserLogin.
 type browserLogin struct {
 	*authority
 	subject string
+	scopes  []string
 }
 
 func newBrowserLogin(b BrowserLogin, now func() time.Time) (*browserLogin, error) {
@@ -40,14 +43,14 @@ func newBrowserLogin(b BrowserLogin, now func() time.Time) (*browserLogin, error
 	if b.Subject == "" {
 		b.Subject = "sub"
 	}
-	return &browserLogin{a, b.Subject}, nil
+	return &browserLogin{a, b.Subject, b.Scopes}, nil
 }
 
-// begin begins a login that returns to the URL redirect. The ID token must contain the
-// nonce, which binds it to the browser. That protects the login at providers whose
+// begin begins a login that returns to the URL redirect. resource is that of an access token for the gateway itself,
+// "" if none is needed. The ID token must contain the nonce, which binds it to the browser. That protects the login at providers whose
 // metadata does not offer PKCE, such as Entra ID, although they support it; the challenge
 // is always sent.
-func (b *browserLogin) begin(ctx context.Context, redirect string) (f *flow, nonce string, err error) {
+func (b *browserLogin) begin(ctx context.Context, redirect, resource string) (f *flow, nonce string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	s, err := b.server(ctx)
@@ -58,7 +61,11 @@ func (b *browserLogin) begin(ctx context.Context, redirect string) (f *flow, non
 	if err != nil {
 		return nil, "", err
 	}
-	f, err = newFlow(s, e, registration{ID: b.ID}, redirect, tokenParams{scopes: []string{oidc.ScopeOpenID}})
+	p := tokenParams{scopes: []string{oidc.ScopeOpenID}, resource: resource}
+	if resource != "" {
+		p.scopes = union(p.scopes, b.scopes)
+	}
+	f, err = newFlow(s, e, registration{ID: b.ID}, redirect, p)
 	return f, rand.Text(), err
 }
 
@@ -78,16 +85,16 @@ func (b *browserLogin) resume(ctx context.Context, s savedFlow) (*flow, error) {
 }
 
 // finish handles the authorization response of a login, and returns the subject of the
-// user.
-func (b *browserLogin) finish(ctx context.Context, f *flow, nonce string, answer url.Values) (string, error) {
+// user and the access token.
+func (b *browserLogin) finish(ctx context.Context, f *flow, nonce string, answer url.Values) (subject, access string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	t, err := f.redeem(ctx, answer)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if f.server.keys == nil {
-		return "", failf("the metadata of the identity provider names no keys")
+		return "", "", failf("the metadata of the identity provider names no keys")
 	}
 	ctx = oidc.ClientContext(ctx, b.guard.client(true))
 	verifier := oidc.NewVerifier(f.server.Issuer, oidc.NewRemoteKeySet(ctx, f.server.keys.String()), &oidc.Config{
@@ -96,20 +103,23 @@ func (b *browserLogin) finish(ctx context.Context, f *flow, nonce string, answer
 	})
 	id, err := verifier.Verify(ctx, t.id)
 	if err != nil {
-		return "", failf("the ID token of the identity provider is invalid").because(err)
+		return "", "", failf("the ID token of the identity provider is invalid").because(err)
 	}
 	if id.Nonce != nonce {
-		return "", failf("the ID token of the identity provider belongs to another login")
+		return "", "", failf("the ID token of the identity provider belongs to another login")
+	}
+	if id.AccessTokenHash != "" && id.VerifyAccessToken(t.access) != nil {
+		return "", "", failf("the access token of the identity provider belongs to another login")
 	}
 	var claims rawClaims
 	if err := id.Claims(&claims); err != nil {
-		return "", failf("the ID token of the identity provider cannot be read").because(err)
+		return "", "", failf("the ID token of the identity provider cannot be read").because(err)
 	}
 	subject, ok := claimText(wire.Raw(claims), b.subject)
 	if !ok {
-		return "", failf("the ID token of the identity provider has no claim %s", b.subject)
+		return "", "", failf("the ID token of the identity provider has no claim %s", b.subject)
 	}
-	return subject, nil
+	return subject, t.access, nil
 }
 
 // rawClaims is the JSON of claims.

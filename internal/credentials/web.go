@@ -38,7 +38,10 @@ type WebOptions struct {
 	// LoggedIn returns the principal who has logged in to the gateway itself with the browser that sent a
 	// request, nil for none. It may be nil.
 	LoggedIn func(*http.Request) *call.Principal
-	Now      func() time.Time // nil means time.Now
+	// Authenticated answers the request with which a browser ends a login that [Web.BeginLogin] began: with an access
+	// token of its user for the gateway, or with the reason why there is none, which is for that user. It may be nil.
+	Authenticated func(rw http.ResponseWriter, r *http.Request, next, token string, err error)
+	Now           func() time.Time // nil means time.Now
 	// Shared is the store that replicas share, nil for none. It must seal its values.
 	Shared store.Values
 }
@@ -97,6 +100,9 @@ type authRequest struct {
 	Browser []byte    `json:"browser"`         // the digest of the cookie
 	Login   bool      `json:"login,omitempty"` // at the issuer of the principal; false if the request is for the grant
 	Nonce   string    `json:"nonce,omitempty"` // of a login
+	// Own says that the login is one at the gateway itself, after which the browser goes to Next. The link has only an issuer.
+	Own  bool   `json:"own,omitempty"`
+	Next string `json:"next,omitempty"`
 }
 
 // Paths of the pages below the base.
@@ -138,19 +144,28 @@ func NewWeb(o WebOptions) (*Web, error) {
 // Link returns the URL and the id of a link on which a principal gives a grant for an
 // upstream.
 func (w *Web) Link(ctx context.Context, principal *call.Principal, upstream string) (at, id string, err error) {
-	base := w.o.Base()
-	if base == "" {
-		return "", "", failf("the gateway does not know how browsers reach it: set public_url")
-	}
-	// "All redirect URIs MUST be either localhost or use HTTPS" (2026-07-28,
-	// basic/authorization/security-considerations, "Communication Security").
-	if u, err := url.Parse(base); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
-		return "", "", failf("browsers reach the gateway over http, which is not secure enough for grants: set public_url to an https URL")
+	base, err := w.base()
+	if err != nil {
+		return "", "", err
 	}
 	if id, err = w.linkID(ctx, principal, upstream); err != nil {
 		return "", "", err
 	}
 	return base + PathStart + "?id=" + id, id, nil
+}
+
+// base returns the URL below which browsers come back from authorization servers.
+func (w *Web) base() (string, error) {
+	base := w.o.Base()
+	if base == "" {
+		return "", failf("the gateway does not know how browsers reach it: set public_url")
+	}
+	// "All redirect URIs MUST be either localhost or use HTTPS" (2026-07-28,
+	// basic/authorization/security-considerations, "Communication Security").
+	if u, err := url.Parse(base); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
+		return "", failf("browsers reach the gateway over http, which is not secure enough for grants: set public_url to an https URL")
+	}
+	return base, nil
 }
 
 // linkID returns the id of the link of a principal for an upstream. It makes a link if there is none, and adds
@@ -273,7 +288,7 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if login := w.logins[l.Issuer]; login != nil && l.Issuer != "" {
-		f, nonce, err := login.begin(r.Context(), w.o.Base()+pathLogin)
+		f, nonce, err := login.begin(r.Context(), w.o.Base()+pathLogin, "")
 		if err != nil {
 			w.fail(rw, l, err)
 			return
@@ -317,10 +332,16 @@ func (w *Web) user(upstream string) *user {
 
 // redirect sends a browser away with an authorization request.
 func (w *Web) redirect(rw http.ResponseWriter, r *http.Request, f *flow, t authRequest, browser string, more ...string) {
+	if err := w.sendAway(rw, r, f, t, browser, more...); err != nil {
+		w.fail(rw, t.Link, err)
+	}
+}
+
+// sendAway is redirect for callers that answer a request that fails themselves.
+func (w *Web) sendAway(rw http.ResponseWriter, r *http.Request, f *flow, t authRequest, browser string, more ...string) error {
 	t.Flow, t.Browser = f.saved(), digest([]byte(browser))
 	if err := w.authRequests.put(r.Context(), f.state, t); err != nil {
-		w.fail(rw, t.Link, err)
-		return
+		return err
 	}
 	base, _ := url.Parse(w.o.Base())
 	http.SetCookie(rw, &http.Cookie{
@@ -328,6 +349,7 @@ func (w *Web) redirect(rw http.ResponseWriter, r *http.Request, f *flow, t authR
 		HttpOnly: true, Secure: base.Scheme == "https", SameSite: http.SameSiteLaxMode,
 	})
 	http.Redirect(rw, r, f.url(more...), http.StatusFound)
+	return nil
 }
 
 // cookieName returns the name of the cookie of an authorization request. A browser may
@@ -356,16 +378,21 @@ func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 	cookie, err := r.Cookie(cookieName(state))
 	if err != nil || subtle.ConstantTimeCompare(digest([]byte(cookie.Value)), t.Browser) != 1 {
 		// Another browser must not use up the state.
-		w.fail(rw, t.Link, failf("this response belongs to another browser: open the link again, and stay in one browser"))
+		w.refuse(rw, r, t, failf("this response belongs to another browser: open the link again, and stay in one browser"))
 		return
 	}
 	ctx := context.WithoutCancel(r.Context()) // a code can be used once, so a closed browser must not waste it
 	switch _, ok, err := w.authRequests.take(ctx, state); {
 	case err != nil:
-		w.fail(rw, t.Link, err)
+		w.refuse(rw, r, t, err)
 		return
 	case !ok:
 		page(rw, http.StatusBadRequest, "This response was used already. Open the link again.")
+		return
+	}
+	if t.Own {
+		_, token, err := w.redeemLogin(ctx, t, answer)
+		w.o.Authenticated(rw, r, t.Next, token, err)
 		return
 	}
 	if t.Login {
@@ -398,19 +425,24 @@ const idSize = 26
 
 // finishLogin handles the authorization response of a login. The user must be the principal of the link.
 func (w *Web) finishLogin(ctx context.Context, t authRequest, answer url.Values) error {
-	login := w.logins[t.Link.Issuer]
-	if login == nil {
-		return failf("users of this issuer can no longer log in")
-	}
-	f, err := login.resume(ctx, t.Flow)
-	if err != nil {
-		return err
-	}
-	subject, err := login.finish(ctx, f, t.Nonce, answer)
+	subject, _, err := w.redeemLogin(ctx, t, answer)
 	if err == nil && subject != t.Link.Subject {
 		err = failf("this link is for another user than the one who is logged in")
 	}
 	return err
+}
+
+// redeemLogin returns who has logged in, and the access token.
+func (w *Web) redeemLogin(ctx context.Context, t authRequest, answer url.Values) (subject, access string, err error) {
+	login := w.logins[t.Link.Issuer]
+	if login == nil {
+		return "", "", failf("users of this issuer can no longer log in")
+	}
+	f, err := login.resume(ctx, t.Flow)
+	if err != nil {
+		return "", "", err
+	}
+	return login.finish(ctx, f, t.Nonce, answer)
 }
 
 // finishGrant handles the authorization response for a grant, and stores the grant.
@@ -437,6 +469,15 @@ func notGranted(rw http.ResponseWriter, err error) {
 		status = http.StatusServiceUnavailable
 	}
 	page(rw, status, "No access was granted: "+text+".")
+}
+
+// refuse answers an authorization response that is not accepted.
+func (w *Web) refuse(rw http.ResponseWriter, r *http.Request, t authRequest, err error) {
+	if t.Own {
+		w.o.Authenticated(rw, r, t.Next, "", err)
+		return
+	}
+	w.fail(rw, t.Link, err)
 }
 
 // fail shows an error page.

@@ -134,14 +134,14 @@ func (g *grantingUpstream) elicitationError(at, id string) *wire.Error {
 
 // newWeb returns the pages on which principals give grants.
 func (g *Gateway) newWeb() (*credentials.Web, error) {
-	o := credentials.WebOptions{Base: g.browserBase, Source: g.credentialsOf, Granted: g.grantGiven, Failed: g.grantFailed, LoggedIn: g.loggedIn}
+	o := credentials.WebOptions{Base: g.browserBase, Source: g.credentialsOf, Granted: g.grantGiven, Failed: g.grantFailed, LoggedIn: g.loggedIn, Authenticated: g.enter}
 	if g.sharing != nil {
 		o.Shared = g.sharing.store
 	}
 	for _, j := range g.cfg.Auth.JWT {
 		if j.Login.ClientID != "" {
 			o.Logins = append(o.Logins, credentials.BrowserLogin{
-				Authority: credentials.Authority{Client: clientOf(j.Login), Issuer: j.Issuer}, Subject: j.Claims.Subject,
+				Authority: credentials.Authority{Client: clientOf(j.Login), Issuer: j.Issuer}, Subject: j.Claims.Subject, Scopes: j.Required,
 			})
 		}
 	}

@@ -32,12 +32,42 @@ func (g *Gateway) newPublicUI(o webui.Options) *webui.Console {
 		LoggedIn: func(p *call.Principal) {
 			g.log.Info("somebody logged in to the pages of the gateway", zap.String("principal", p.Subject), zap.String("method", p.AuthMethod))
 		},
+		Issuers: g.loginIssuers(), BeginLogin: func(w http.ResponseWriter, r *http.Request, issuer, next string) error {
+			err := g.web.BeginLogin(w, r, issuer, g.browserBase()+pathMCP, next)
+			if err != nil {
+				err = errors.New(forPerson(err))
+			}
+			return err
+		},
 		Me: webui.Me{Grants: g.grantsOf, Revoke: g.revokeGrant, GrantURL: g.grantURL},
 	}
 	if g.sharing != nil {
 		o.Public.Shared = g.sharing.store
 	}
 	return webui.New(o)
+}
+
+// loginIssuers returns the issuers at which the gateway is registered, so that people can log in there.
+func (g *Gateway) loginIssuers() (all []string) {
+	for _, j := range g.cfg.Auth.JWT {
+		if j.Login.ClientID != "" {
+			all = append(all, j.Issuer)
+		}
+	}
+	return all
+}
+
+// enter answers a browser that comes back from the login at an issuer.
+func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, next, token string, err error) {
+	if err != nil {
+		g.ratelog.Info("nobody logged in to the pages of the gateway", zap.Error(errors.Join(err, errors.Unwrap(err))))
+		err = errors.New(forPerson(err))
+	}
+	if g.public == nil || !g.hasMe() {
+		g.notFound(w, r)
+		return
+	}
+	g.public.Enter(w, r, next, token, err)
 }
 
 // originOf returns the origin of a URL, "" for none.

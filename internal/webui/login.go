@@ -13,7 +13,11 @@ type loginForm struct {
 	Wrong  string // what is wrong with the token
 	Public bool   // it is for principals
 	Clear  bool   // the browser would send it in clear text
+
+	Issuers []issuerLink // at which people can log in instead
 }
+
+const tooManyAttempts = "There were too many attempts. Wait a minute."
 
 var loginPage = &page{path: "/login", name: "login", title: "Log in"}
 
@@ -28,7 +32,9 @@ func (c *Console) serveLoginForm(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Console) renderLogin(w http.ResponseWriter, r *http.Request, status int, form loginForm) {
-	form.Public, form.Clear = c.Public != nil, c.inClear(r)
+	if form.Public, form.Clear = c.Public != nil, c.inClear(r); form.Public {
+		form.Issuers = c.issuerLinks(form.Next)
+	}
 	c.render(w, r, status, loginPage, form)
 }
 
@@ -45,7 +51,7 @@ func (c *Console) serveLogin(w http.ResponseWriter, r *http.Request) {
 		c.renderLogin(w, r, http.StatusForbidden, loginForm{Next: next})
 		return
 	case !c.attempts.take(r.RemoteAddr, now):
-		c.renderLogin(w, r, http.StatusTooManyRequests, loginForm{Next: next, Wrong: "There were too many attempts. Wait a minute."})
+		c.renderLogin(w, r, http.StatusTooManyRequests, loginForm{Next: next, Wrong: tooManyAttempts})
 		return
 	default:
 		with, wrong := c.checkLogin(r)
@@ -53,14 +59,9 @@ func (c *Console) serveLogin(w http.ResponseWriter, r *http.Request) {
 			c.renderLogin(w, r, http.StatusUnauthorized, loginForm{Next: next, Wrong: wrong})
 			return
 		}
-		c.attempts.giveBack(r.RemoteAddr)
-		_ = c.endLogin(r.Context(), c.sessionID(r)) // a session of somebody else, which the new cookie replaces
-		id, err := c.openLogin(r.Context(), with, now)
-		if err != nil {
-			c.renderLogin(w, r, http.StatusServiceUnavailable, loginForm{Next: next, Wrong: "The gateway cannot keep a login now. Try again."})
+		if !c.begin(w, r, with, next, now) {
 			return
 		}
-		c.setCookie(w, r, c.cookieName(r), id, sessionLife)
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }

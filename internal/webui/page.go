@@ -53,7 +53,7 @@ const livePrefix = "live-"
 var templates = func() map[string]*compiled {
 	layout := template.Must(template.New("layout.html").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html"))
 	all := make(map[string]*compiled)
-	for _, p := range append(slices.Clone(pages), loginPage, errorPage, mePage) {
+	for _, p := range append(slices.Clone(pages), loginPage, enteredPage, errorPage, mePage) {
 		t := template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, "templates/"+p.name+".html"))
 		made := &compiled{template: t}
 		for _, of := range t.Templates() {
@@ -94,7 +94,7 @@ func (c *Console) viewOf(r *http.Request, p *page, data any) *view {
 		Title: p.title, Data: data, Here: r.URL.RequestURI(), Theme: themeOf(r), Themes: themes, CSRF: c.formToken(r),
 		Live: len(templates[p.name].regions) > 0, Private: c.Token != "" && p != loginPage, Actions: c.Actions, Now: time.Now(), Base: c.base,
 	}
-	if p == loginPage {
+	if p == loginPage || p == enteredPage {
 		return v
 	}
 	if who := visitorOf(r); c.Public != nil {

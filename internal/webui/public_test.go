@@ -20,11 +20,12 @@ import (
 
 // clients are the principals of a test, by their API key.
 type clients struct {
-	mu      sync.Mutex
-	keys    map[string]*call.Principal
-	grants  map[string]Grant // by principal
-	revoked []string
-	logins  []string
+	issuerDown bool
+	mu         sync.Mutex
+	keys       map[string]*call.Principal
+	grants     map[string]Grant // by principal
+	revoked    []string
+	logins     []string
 }
 
 func (f *clients) authenticate(r *http.Request, given string) (*Visitor, error) {
@@ -48,6 +49,15 @@ func (f *clients) withdraw(key string) {
 	delete(f.keys, key)
 }
 
+// beginLogin sends nobody away while the issuer is down.
+func (f *clients) beginLogin(w http.ResponseWriter, r *http.Request, issuer, next string) error {
+	if f.issuerDown {
+		return errors.New("the issuer does not answer")
+	}
+	http.Redirect(w, r, issuer+"/auth?next="+url.QueryEscape(next), http.StatusFound)
+	return nil
+}
+
 // newPublicConsole returns a console at the address of MCP for ann, an operator, and bob, who is none.
 func newPublicConsole(t *testing.T, console bool) (*Console, *clients) {
 	t.Helper()
@@ -63,6 +73,7 @@ func newPublicConsole(t *testing.T, console bool) (*Console, *clients) {
 	}
 	c, f := newTestConsole(t, Options{Public: &Public{
 		Origin: "https://gateway.example", Console: console, Authenticate: of.authenticate,
+		Issuers: []string{"https://idp.example/t1"}, BeginLogin: of.beginLogin,
 		LoggedIn: func(p *call.Principal) { of.logins = append(of.logins, p.Subject) },
 		MayOpen:  func(p *call.Principal) bool { return p.Subject == "ann" },
 		Me: Me{

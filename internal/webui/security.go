@@ -27,15 +27,7 @@ func protect(own string) func(http.Handler) http.Handler {
 
 func protected(next http.Handler, sameOrigin *http.CrossOriginProtection, own string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", contentPolicy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("X-Frame-Options", "DENY")
-		h.Set("Referrer-Policy", "same-origin") // with no-referrer, browsers send forms of the console with the Origin null
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
-		h.Set("Cache-Control", "no-store")
+		setHeaders(w.Header())
 		if fromElsewhere(r, own) || sameOrigin.Check(r) != nil {
 			http.Error(w, "forbidden: a page of another origin asks for this; open the console itself", http.StatusForbidden)
 			return
@@ -45,6 +37,18 @@ func protected(next http.Handler, sameOrigin *http.CrossOriginProtection, own st
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// setHeaders sets the headers of all answers.
+func setHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin") // with no-referrer, browsers send forms of the console with the Origin null
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+	h.Set("Cache-Control", "no-store")
 }
 
 // maxForm bounds the forms that browsers send, in bytes.
@@ -155,6 +159,14 @@ func (c *Console) admitOperator(w http.ResponseWriter, r *http.Request) *http.Re
 func (c *Console) askForLogin(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && r.Header.Get("Accept") != "text/event-stream" {
 		http.Redirect(w, r, c.base+"/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+		return
+	}
+	if strings.Contains(r.Header.Get("Accept"), "text/html") { // a form of a page
+		form := loginForm{Wrong: "Your login has ended, and nothing was sent. Log in, and fill in the form again.", Next: c.base}
+		if from, err := url.Parse(r.Referer()); err == nil {
+			form.Next = c.localPath(from.RequestURI())
+		}
+		c.renderLogin(w, r, http.StatusUnauthorized, form)
 		return
 	}
 	http.Error(w, "unauthorized: log in at "+c.base+"/login", http.StatusUnauthorized)

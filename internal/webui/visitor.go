@@ -27,7 +27,11 @@ type Public struct {
 	MayOpen func(*call.Principal) bool
 	// LoggedIn is told of each login.
 	LoggedIn func(*call.Principal)
-	Me       Me
+	// Issuers are those at which people can log in with the browser. BeginLogin sends a browser to one of them, which comes back
+	// to [Console.Enter]. Its error is for the person.
+	Issuers    []string
+	BeginLogin func(w http.ResponseWriter, r *http.Request, issuer, next string) error
+	Me         Me
 	// Shared is the store in which replicas share logins, nil to keep them in memory. It must seal its values.
 	Shared store.Values
 }
@@ -123,7 +127,12 @@ func (c *Console) checkLogin(r *http.Request) (with session, wrong string) {
 	if text == "" || strings.ContainsAny(text, " \t\r\n") {
 		return session{}, "An API key or an access token is one word."
 	}
-	v, err := c.Public.Authenticate(r, text)
+	return c.checkVisitor(r, text)
+}
+
+// checkVisitor returns the session of a principal with these credentials. wrong says what is wrong with them.
+func (c *Console) checkVisitor(r *http.Request, credentials string) (with session, wrong string) {
+	v, err := c.Public.Authenticate(r, credentials)
 	if refused, ok := errors.AsType[Refused](err); ok {
 		return session{}, "The gateway refuses this: " + string(refused) + "."
 	}
@@ -131,5 +140,5 @@ func (c *Console) checkLogin(r *http.Request) (with session, wrong string) {
 		return session{}, "The gateway cannot check this now. Try again."
 	}
 	c.Public.LoggedIn(v.Principal)
-	return session{owner: v.Identity(), credentials: text}, ""
+	return session{owner: v.Identity(), credentials: credentials}, ""
 }

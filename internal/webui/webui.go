@@ -96,6 +96,9 @@ func New(o Options) *Console {
 	root.Get(c.base+"/static/{version}/{name}", serveAsset)
 	root.Get(c.base+"/login", c.serveLoginForm)
 	root.Post(c.base+"/login", c.serveLogin)
+	if o.Public != nil {
+		root.Get(c.base+"/login/issuer", c.serveIssuer)
+	}
 	root.Group(func(r chi.Router) {
 		r.Use(c.authenticate)
 		r.Post(c.base+"/theme", c.serveTheme)

@@ -230,6 +230,7 @@ func TestWhoMayLook(t *testing.T) {
 		{"an empty cookie", "s3cret", request{path: "/ui", cookies: []*http.Cookie{{Name: "mcpgateway_console_9090", Value: ""}}}, 303},
 		{"with the token, by a program elsewhere", "s3cret", request{path: "/ui", from: "192.0.2.7:1", header: http.Header{"Authorization": {"Bearer s3cret"}}}, 200},
 		{"with a wrong token", "s3cret", request{path: "/ui", header: http.Header{"Authorization": {"Bearer s3creT"}}}, 303},
+		{"a form of a page after the login", "s3cret", request{method: "POST", path: "/ui/policy", form: url.Values{}, header: http.Header{"Accept": {"text/html"}, "Referer": {"http://127.0.0.1/ui/policy"}}}, 401},
 		{"a wrong token in the form", "s3cret", request{method: "POST", path: "/ui/login", form: url.Values{"token": {"s3creT"}}}, 401},
 		{"a login by another page", "s3cret", request{method: "POST", path: "/ui/login", header: http.Header{"Origin": {"https://evil.example"}}, form: url.Values{"token": {"s3cret"}}}, 403},
 		{"another method", "", request{method: "DELETE", path: "/ui"}, 405},

@@ -98,3 +98,58 @@ func TestPublicConsoleInBrowser(t *testing.T) {
 		t.Errorf("%v\n%s%s", err, out, errs)
 	}
 }
+
+// A person of an organization logs in at its OpenID provider, and sees the console with the rights of the token.
+func TestLoginAtIssuerInBrowser(t *testing.T) {
+	listen := netns.Addr()
+	base := "http://" + listen
+	issuer := rig.OpenID(t, base+"/oauth/login")
+	startOn(t, listen, rig.Config{
+		"state_dir": t.TempDir(), "public_url": base, "admin": rig.Config{"ui": "public"},
+		"auth": rig.Config{"mode": "jwt", "jwt": []rig.Config{{
+			"issuer": issuer, "required_scopes": []string{"mcp"}, "login": rig.Config{"client_id": "gateway", "client_secret": "gateway-secret"},
+		}}},
+		"policy":    rig.Config{"rules": []rig.Config{{"name": "staff", "effect": "allow", "who": rig.Config{"groups": []string{"staff"}}, "what": rig.Config{"admin": true}}}},
+		"upstreams": rig.Upstreams{"tickets": {"url": "http://127.0.0.1:9/mcp", "auth": rig.Config{"kind": "user"}}},
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	out, errs, err := process.Run(ctx, t, "", process.Options{Args: rig.Node(t, "console/login.mjs", base, issuer, screenshotFolder(t))})
+	if err != nil {
+		t.Errorf("%v\n%s%s", err, out, errs)
+	}
+}
+
+// At the main address operators try calls as themselves: addresses to open, audio, tools of the gateway's own, and two people at once.
+func TestTryItAtMainAddressInBrowser(t *testing.T) {
+	first, digestOfFirst := auth.NewKey()
+	second, digestOfSecond := auth.NewKey()
+	composite := filepath.Join(t.TempDir(), "twice.star")
+	source := "name = \"twice\"\ndescription = \"Says a text twice.\"\n" +
+		"input_schema = {\"type\": \"object\", \"properties\": {\"text\": {\"type\": \"string\"}}, \"required\": [\"text\"]}\n" +
+		"def run(text):\n    said = call(\"tryable__echoes\", text = text)\n    return said + \" \" + said\n"
+	if err := os.WriteFile(composite, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := rig.Node(t, "servers/tryable.mjs")
+	listen := netns.Addr()
+	startOn(t, listen, rig.Config{
+		"state_dir": t.TempDir(), "admin": rig.Config{"ui": "public", "actions": true},
+		"auth": rig.Config{"mode": "api-key", "api_keys": []rig.Config{
+			{"id": "first", "sha256": digestOfFirst, "groups": []string{"ops"}}, {"id": "second", "sha256": digestOfSecond, "groups": []string{"ops"}},
+		}},
+		"policy": rig.Config{"default": "allow", "rules": []rig.Config{
+			{"name": "operators", "effect": "allow", "who": rig.Config{"groups": []string{"ops"}}, "what": rig.Config{"admin": true}},
+		}},
+		"profiles":  rig.Config{"agent": rig.Config{"catalog": "search", "tools_from": []string{composite}}},
+		"upstreams": rig.Upstreams{"tryable": {"command": server[0], "args": server[1:]}},
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	out, errs, err := process.Run(ctx, t, "", process.Options{
+		Args: rig.Node(t, "console/trypublic.mjs", "http://"+listen, first, second, screenshotFolder(t)),
+	})
+	if err != nil {
+		t.Errorf("%v\n%s%s", err, out, errs)
+	}
+}

@@ -1,13 +1,13 @@
-// An OpenID provider whose user consents to everything: `node oidc.mjs HOST:PORT`.
+// An OpenID provider whose user consents to everything: `node oidc.mjs HOST:PORT [REDIRECT_URI…]`.
 //
-// It registers clients dynamically, has the registered client v2, and requires PKCE. Access tokens are signed JWTs; their audience is the requested
+// It registers clients dynamically, has the registered client v2, with redirect URIs the client gateway with the secret gateway-secret, and requires PKCE. Access tokens are signed JWTs; their audience is the requested
 // resource and their scopes are the requested scopes. The user is ann in the group staff, unless the client sends a login hint. There are no
 // pages: the authorization URL redirects, in several steps, back to the client.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import http from 'node:http';
 import Provider from 'oidc-provider';
 
-const [address] = process.argv.slice(2);
+const [address, ...redirects] = process.argv.slice(2);
 const [host, port] = address.split(':');
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const SCOPES = 'mcp notes:write';
@@ -22,7 +22,8 @@ const provider = new Provider(`http://${address}`, {
       grant_types: ['authorization_code'],
       response_types: ['code'],
       token_endpoint_auth_method: 'none'
-    }
+    },
+    ...(redirects.length ? [{ client_id: 'gateway', client_secret: 'gateway-secret', redirect_uris: redirects }] : [])
   ],
   cookies: { keys: [randomBytes(16).toString('hex')] },
   scopes: ['openid', 'offline_access', ...SCOPES.split(' ')],

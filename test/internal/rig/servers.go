@@ -112,10 +112,10 @@ func PlaywrightCommand(t testing.TB) []string { return Node(t, playwrightJS, "--
 
 // OpenID starts an OpenID provider whose user consents to everything, and returns its URL, which is the issuer of its tokens. The audience of a token
 // is the resource that the client names, the scopes are among mcp and notes:write, and the subject, ann, is in the group staff.
-func OpenID(t testing.TB) string {
+func OpenID(t testing.TB, redirects ...string) string {
 	t.Helper()
 	addr := netns.Addr()
-	p := process.Start(t, process.Options{Name: "OpenID provider", Args: Node(t, openIDJS, addr)})
+	p := process.Start(t, process.Options{Name: "OpenID provider", Args: Node(t, openIDJS, append([]string{addr}, redirects...)...)})
 	p.WaitListening(t, addr)
 	return "http://" + addr
 }
