@@ -45,16 +45,27 @@ func newAdd() *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error { return o.check(args, cmd.ArgsLenAtDash()) },
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if args := cmd.Flags().Args(); len(args) > 1 && cmd.ArgsLenAtDash() < 0 && !isURL.MatchString(args[1]) { // the flag is one of the command
+			return usageError{fmt.Errorf("write -- before the command: gateway add %s -- %s …", args[0], strings.Join(args[1:], " "))}
+		}
+		return unknownFlag(cmd, err)
+	})
 	o.configFlag(cmd)
 	cmd.Flags().StringArrayVarP(&o.headers, "header", "H", nil, "`HEADER` for the URL, as 'NAME: VALUE'; may be repeated")
 	cmd.Flags().StringArrayVarP(&o.env, "env", "e", nil, "variable of the command, as `NAME=VALUE`; repeatable")
 	cmd.Flags().StringVar(&o.transport, "transport", "", "`TRANSPORT` of the URL: http or sse; both by default")
 	cmd.Flags().BoolVar(&o.oauth, "oauth", false, "each user grants access in a browser (auth: {kind: user})")
-	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace an upstream of this name")
+	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace the server of this name; its other keys, such as tools, stay")
 	return cmd
 }
 
-var isURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+var (
+	isURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+	// isHost matches the beginning of a URL without its scheme: a name with a dot, or one with a port, and a path.
+	isHost    = regexp.MustCompile(`^([A-Za-z0-9-]+\.)+[A-Za-z]{2,}(:[0-9]+)?/|^[A-Za-z0-9.-]+:[0-9]+(/|$)`)
+	brokenURL = regexp.MustCompile(`^https?:`)
+)
 
 // check checks the arguments and their combination with flags. dash is the number of arguments before --, or -1.
 func (o *addOptions) check(args []string, dash int) error {
@@ -66,6 +77,10 @@ func (o *addOptions) check(args []string, dash int) error {
 		return usageError{fmt.Errorf("%s cannot be a name: use at most 32 of a-z 0-9 -, such as %s", configfile.Quote(args[0]), config.NameOf(args[0]))}
 	case len(args) == 1:
 		return usageError{fmt.Errorf("add %s needs a command or a URL: gateway add %s -- COMMAND, or gateway add %s URL", args[0], args[0], args[0])}
+	case remote && isHost.MatchString(args[1]):
+		return usageError{fmt.Errorf("%s has no scheme: gateway add %s https://%s, or for a command: gateway add %s -- %s", args[1], args[0], args[1], args[0], args[1])}
+	case remote && !isURL.MatchString(args[1]) && brokenURL.MatchString(args[1]):
+		return usageError{fmt.Errorf("%s is not a URL: write it as https://HOST/PATH", args[1])}
 	case dash < 0 && !(remote && isURL.MatchString(args[1])), dash > 1:
 		return usageError{fmt.Errorf("write -- before the command, or give one URL: gateway add %s -- %s", args[0], strings.Join(args[1:], " "))}
 	case dash == 0:
@@ -100,15 +115,13 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	name := args[0]
-	if at := e.keyOf(name); at != "" {
+	at := e.keyOf(name)
+	if at != "" {
 		if !o.replace {
 			return fmt.Errorf("there is an upstream %s in %s already; choose another name, or replace it with --replace", name, e.name)
 		}
-		e.forget(at)
-		if at != name {
-			if bad := e.Remove(e.section, at); bad != nil {
-				return config.Errors{bad}
-			}
+		if err := e.forget(at); err != nil {
+			return err
 		}
 	}
 	im, err := e.imported(name, entry)
@@ -126,13 +139,25 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 		im.Servers[0].Value.Content = append(im.Servers[0].Value.Content, word("auth"),
 			&yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle, Content: []*yaml.Node{word("kind"), word("user")}})
 	}
+	var change *replacement
+	if at != "" {
+		im.Servers[0].Name = at
+		if im.Servers[0].Value, change, err = e.replace(at, im.Servers[0].Value); err != nil {
+			return err
+		}
+	}
 	if err := e.add(im); err != nil {
 		return err
 	}
 	if err := e.save(cmd.ErrOrStderr(), name); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s is added to %s.\n", name, e.name)
+	if change == nil {
+		fmt.Fprintf(out, "%s is added to %s.\n", name, e.name)
+	} else {
+		fmt.Fprintf(out, "%s is replaced in %s.\n", name, e.name)
+		change.print(out)
+	}
 	for i := range im.Variables {
 		im.Variables[i].Uses = nil // they are on the command line
 	}

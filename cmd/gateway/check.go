@@ -70,7 +70,7 @@ func newCheck() *cobra.Command {
 
 func (o *checkOptions) run(cmd *cobra.Command) error {
 	report := &inspect.Report{Upstreams: []inspect.UpstreamReport{}, Findings: []inspect.Finding{}}
-	cfg, source, err := o.load()
+	cfg, source, err := o.loadSaying(cmd.ErrOrStderr())
 	report.File = source.File
 	if err == nil {
 		err = cfg.CheckLoops()

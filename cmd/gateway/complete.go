@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
@@ -29,7 +31,7 @@ func (o *runOptions) upstreamNames() []string {
 
 // toolNames are the remembered tools of the upstreams, since completion must start nothing.
 func (o *visitOptions) toolNames() []string {
-	cfg, source, err := o.config()
+	cfg, source, err := o.config(io.Discard)
 	if err != nil || o.url != "" {
 		return nil
 	}

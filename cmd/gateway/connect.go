@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -287,6 +288,9 @@ func ownPath() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if inBuildCache(os.Args[0]) {
+		return "", errGoRun
+	}
 	if started, err := exec.LookPath(os.Args[0]); err == nil {
 		if started, err = filepath.Abs(started); err == nil && sameFile(started, self) {
 			return started, nil
@@ -294,6 +298,15 @@ func ownPath() (string, error) {
 	}
 	return self, nil
 }
+
+// errGoRun is the error of an entry with the program that "go run" has made: a host could start it only for a while.
+var errGoRun = errors.New("\"go run\" keeps its program for a while only, so no host can start it later: build one with \"go build -o gateway ./cmd/gateway\", and run that")
+
+// inBuildCache reports whether "go run" has started a program: it is in Go's build cache, or in the temporary folder of
+// a build.
+func inBuildCache(path string) bool { return goRun.MatchString(filepath.ToSlash(path)) }
+
+var goRun = regexp.MustCompile(`/go-build/|/go-build[0-9]+/b[0-9]+/exe/`)
 
 func sameFile(a, b string) bool {
 	x, err := os.Stat(a)

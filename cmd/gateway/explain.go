@@ -69,7 +69,7 @@ func newExplain() *cobra.Command {
 }
 
 func (o *explainOptions) run(cmd *cobra.Command, name string) error {
-	cfg, source, err := o.config()
+	cfg, source, err := o.config(cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

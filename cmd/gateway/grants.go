@@ -60,7 +60,7 @@ func newGrants() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, _, err := opts.load()
+			cfg, _, err := opts.loadSaying(cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -199,7 +199,7 @@ func (o *logoutOptions) run(cmd *cobra.Command, upstream string) error {
 	if o.everybody && o.subject != "" || o.issuer != "" && o.subject == "" {
 		return usageError{errors.New("give --all, or --principal with or without --issuer, or neither for your own grant")}
 	}
-	cfg, _, err := o.load()
+	cfg, _, err := o.loadSaying(cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

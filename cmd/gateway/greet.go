@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -43,19 +45,24 @@ func greet(out *console.Screen, g *gateway.Gateway, source, moved string) {
 	if names := g.ProfileNames(); len(names) > 1 {
 		profiles = fmt.Sprintf("\n  profiles       %s   (at %s/NAME)", strings.Join(names[1:], ", "), url)
 	}
+	ui := ""
+	if at := g.ConsoleURL(); at != "" {
+		ui = "\n  console        " + at
+	}
 	fmt.Fprintln(out, console.Fold(fmt.Sprintf(`
   MCP endpoint   %s%s%s
-  admin          %s   (/healthz /readyz /metrics)`, url, listening, profiles, g.AdminURL()), columns))
+  admin          %s   (/healthz /readyz /metrics)%s`, url, listening, profiles, g.AdminURL(), ui), columns))
 	fmt.Fprintf(out, `
 Paste into your host's configuration (mcp.json, …):
 
 %s
 
-Claude Desktop and other hosts that only start commands take:
-
-%s
-
-`, snippet(columns, entry), snippet(columns, stdioEntry(source)))
+`, snippet(columns, entry))
+	if self, err := ownPath(); errors.Is(err, errGoRun) {
+		fmt.Fprintf(out, "%s\n\n", console.Fold("For hosts that only start commands, build the program first:\n\n  go build -o gateway ./cmd/gateway", columns))
+	} else {
+		fmt.Fprintf(out, "Claude Desktop and other hosts that only start commands take:\n\n%s\n\n", snippet(columns, stdioEntry(self, source)))
+	}
 	if source == "" {
 		fmt.Fprint(out, "Next, serve your own servers: \"gateway init\" makes a gateway.yaml, \"gateway add\"\nadds a server to it, and \"gateway connect HOST\" writes the host's file for you.\n\n")
 	} else {
@@ -88,11 +95,8 @@ func broken(columns int, one, several string) string {
 
 // stdioEntry is the entry with which a host starts this gateway, with absolute paths: hosts
 // have a PATH and a working directory of their own.
-func stdioEntry(source string) [][]string {
-	self, err := ownPath()
-	if err != nil {
-		self = "gateway"
-	}
+func stdioEntry(self, source string) [][]string {
+	self = cmp.Or(self, "gateway")
 	args := []string{"stdio"}
 	if source != "" {
 		if whole, err := filepath.Abs(source); err == nil {

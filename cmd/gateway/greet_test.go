@@ -8,6 +8,18 @@ import (
 	"mcpgateway/internal/console"
 )
 
+// A program that "go run" made goes away with Go's cache.
+func TestInBuildCache(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/root/.cache/go-build/6b/6b4aea-d/gateway": true, "/tmp/go-build123/b001/exe/gateway": true,
+		"/home/me/go-build.d/gateway": false, "/usr/local/bin/gateway": false, "gateway": false,
+	} {
+		if got := inBuildCache(path); got != want {
+			t.Errorf("%s: %t", path, got)
+		}
+	}
+}
+
 // The text to paste fits the terminal, and is JSON at any width.
 func TestSnippet(t *testing.T) {
 	members := [][]string{{`"type": "http"`, `"url": ` + quoted("https://gateway.example.com/mcp")}, {`"headers": {"Authorization": "Bearer KEY"}`}}

@@ -51,7 +51,7 @@ func newHealth() *cobra.Command {
 }
 
 func (o *healthOptions) run(cmd *cobra.Command) error {
-	base, err := o.base()
+	base, err := o.base(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (o *healthOptions) run(cmd *cobra.Command) error {
 }
 
 // base is the URL of the admin address, without a path.
-func (o *healthOptions) base() (string, error) {
+func (o *healthOptions) base(ctx context.Context) (string, error) {
 	if o.url != "" && o.file != "" {
 		return "", usageError{errors.New("--url and --config both name a gateway; give one of them")}
 	}
@@ -87,7 +87,14 @@ func (o *healthOptions) base() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "http://" + localAddress(cfg.Admin.Listen), nil
+	base := "http://" + localAddress(cfg.Admin.Listen)
+	if o.file != "" {
+		asked := reachOptions{runOptions: o.runOptions, timeout: o.timeout}
+		if there := listensAt(asked.ofUser(ctx, cfg), cfg.Admin.Listen); there != nil && !asked.concerns(there.status) {
+			return "", fmt.Errorf("you run no gateway with %s; on %s you run another one: %s", o.file, base, there.name())
+		}
+	}
+	return base, nil
 }
 
 // localAddress is the address at which this machine reaches a listener. A listener on every address is

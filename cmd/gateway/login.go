@@ -33,7 +33,7 @@ func newLogin() *cobra.Command {
 			if port < 0 || port > 65535 {
 				return usageError{fmt.Errorf("--port must be a port, or 0 for any")}
 			}
-			cfg, _, err := opts.load()
+			cfg, _, err := opts.loadSaying(cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

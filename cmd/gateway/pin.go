@@ -51,7 +51,7 @@ func newPin() *cobra.Command {
 }
 
 func (o *pinOptions) run(cmd *cobra.Command, args []string) error {
-	cfg, source, err := o.load()
+	cfg, source, err := o.loadSaying(cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -73,17 +73,9 @@ func (o *reachOptions) find(ctx context.Context) ([]*running, error) {
 	}
 	// A file with errors is a reason to ask the gateway that runs with it.
 	cfg, _, loadErr := o.load()
-	var all []*running
-	for _, i := range instance.Find(stateDirs(cfg)...) {
-		r := &running{base: "http://gateway", transport: i.Transport()}
-		if err := o.ask(ctx, r, http.MethodGet, "/-/status", &r.status); err == nil && o.concerns(r.status) {
-			all = append(all, r)
-		}
-	}
-	// Those that listen come first, then the oldest.
-	slices.SortFunc(all, func(a, b *running) int {
-		return cmp.Or(cmp.Compare(a.status.Mode, b.status.Mode), a.status.Since.Compare(b.status.Since))
-	})
+	all := o.ofUser(ctx, cfg)
+	others := slices.DeleteFunc(slices.Clone(all), func(r *running) bool { return o.concerns(r.status) })
+	all = slices.DeleteFunc(all, func(r *running) bool { return !o.concerns(r.status) })
 	switch {
 	case len(all) > 0:
 		return all, nil
@@ -94,6 +86,9 @@ func (o *reachOptions) find(ctx context.Context) ([]*running, error) {
 	if token := cfg.Admin.Token.Reveal(); token != "" {
 		r.header.Set("Authorization", "Bearer "+token)
 	}
+	if there := listensAt(others, cfg.Admin.Listen); there != nil {
+		return nil, fmt.Errorf("you run no gateway with %s; on %s you run another one: %s", o.file, r.base, there.name())
+	}
 	err = o.ask(ctx, r, http.MethodGet, "/-/status", &r.status)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		with := ""
@@ -103,6 +98,43 @@ func (o *reachOptions) find(ctx context.Context) ([]*running, error) {
 		return nil, fmt.Errorf("you run no gateway%s on this machine, and nothing listens on %s: start one with \"gateway run\", or name the admin address of another one with --url", with, r.base)
 	}
 	return []*running{r}, err
+}
+
+// ofUser returns the gateways that this user runs, with their status: those that listen come first, then the oldest.
+func (o *reachOptions) ofUser(ctx context.Context, cfg *config.Config) []*running {
+	var all []*running
+	for _, i := range instance.Find(stateDirs(cfg)...) {
+		r := &running{base: "http://gateway", transport: i.Transport()}
+		if err := o.ask(ctx, r, http.MethodGet, "/-/status", &r.status); err == nil {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b *running) int {
+		return cmp.Or(cmp.Compare(a.status.Mode, b.status.Mode), a.status.Since.Compare(b.status.Since))
+	})
+	return all
+}
+
+// listensAt returns the gateway that listens on an address, for MCP or for health and metrics, nil if none does.
+func listensAt(all []*running, address string) *running {
+	base := "http://" + localAddress(address)
+	for _, r := range all {
+		if s := r.status; s.AdminURL == base || s.URL == base || strings.HasPrefix(s.URL, base+"/") {
+			return r
+		}
+	}
+	return nil
+}
+
+// maxAskUser is how long an error waits for the answer of a gateway that it may name.
+const maxAskUser = 2 * time.Second
+
+// userAt names the gateway of this user that listens on an address, "" if none does.
+func userAt(ctx context.Context, cfg *config.Config, address string) string {
+	if r := listensAt((&reachOptions{timeout: maxAskUser}).ofUser(ctx, cfg), address); r != nil {
+		return r.name()
+	}
+	return ""
 }
 
 // concerns reports whether -c names the file of a gateway, or nothing.

@@ -78,17 +78,3 @@ func (e *edited) unusedSince(before string) []string {
 func assigned(variable string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^[ \t]*(?:export )?` + regexp.QuoteMeta(variable) + `[ \t]*=(?:'[^'\n]*'|"[^"\\\n]*"|[^'"\n]*)\n`)
 }
-
-// forget removes the values of an upstream from the env_file that nothing else refers to, since the upstream is replaced.
-func (e *edited) forget(key string) {
-	rest, bad := configfile.NewEdit(e.name, e.Bytes())
-	if bad != nil || rest.Remove(e.section, key) != nil {
-		return // the values stay, and the new ones get other names
-	}
-	e.text = string(rest.Bytes())
-	for _, m := range variableRef.FindAllStringSubmatch(string(e.Bytes()), -1) {
-		if !uses(e.text, m[1]) {
-			e.values = assigned(m[1]).ReplaceAllString(e.values, "")
-		}
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -69,7 +70,7 @@ func (o *runOptions) configFlag(cmd *cobra.Command) {
 func (o *runOptions) run(cmd *cobra.Command) error {
 	return o.serve(cmd, false, func(ctx context.Context, g *gateway.Gateway, source string, progress *starting) error {
 		if progress != nil {
-			greet(progress.screen, g, source, o.moved(g, source))
+			greet(progress.screen, g, source, o.moved(ctx, g, source))
 			progress.begin(g.Upstreams())
 			defer progress.screen.Status("")
 		}
@@ -140,6 +141,9 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	for _, w := range cfg.Warnings {
 		held.Warn(w.String())
 	}
+	if stdio && source.File == "" {
+		held.Warn(noFile() + ": serving the built-in demo")
+	}
 
 	opts := gateway.Options{
 		Config: cfg, Demo: source.File == "", Source: source, Version: version(), Logger: held, LogLevel: logging.Current, Stdio: stdio,
@@ -153,11 +157,16 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	g, err := gateway.New(opts)
 	if err != nil {
 		release()
+		if errors.Is(err, syscall.EADDRINUSE) {
+			if other := cmp.Or(userAt(cmd.Context(), cfg, cfg.Listen), userAt(cmd.Context(), cfg, cfg.Admin.Listen)); other != "" {
+				err = fmt.Errorf("%w; your gateway runs already: %s; \"gateway status\" shows it", err, other)
+			}
+		}
 		return failed(log, logging.JSON(), err)
 	}
 	logStart(log, g, opts)
 	if progress == nil && !stdio {
-		for line := range strings.Lines(o.moved(g, source.File)) {
+		for line := range strings.Lines(o.moved(cmd.Context(), g, source.File)) {
 			log.Info("another program uses a usual address", zap.String("says", strings.TrimSpace(line)))
 		}
 	}
@@ -233,6 +242,25 @@ func (o *runOptions) load() (*config.Config, gateway.Source, error) {
 	return cfg, gateway.Source{}, o.override(cfg)
 }
 
+// loadSaying is load for verbs whose answer is about a configuration: without a file it says that they answer about the
+// demo.
+func (o *runOptions) loadSaying(stderr io.Writer) (*config.Config, gateway.Source, error) {
+	cfg, source, err := o.load()
+	if err == nil && source.File == "" {
+		folded(stderr, "note: %s: this is the built-in demo\n", noFile())
+	}
+	return cfg, source, err
+}
+
+// noFile says where no configuration was found.
+func noFile() string {
+	text := "there is no gateway.yaml here"
+	if files := defaultFiles(); len(files) > 1 {
+		text += " or in " + tilde(filepath.Dir(files[1]))
+	}
+	return text
+}
+
 // override applies flags to the configuration.
 func (o *runOptions) override(cfg *config.Config) error {
 	if err := cfg.Override(o.listen, o.adminListen); err != nil {
@@ -251,14 +279,15 @@ func defaultFiles() []string {
 }
 
 // moved says which of the usual addresses other programs use.
-func (o *runOptions) moved(g *gateway.Gateway, source string) string {
+func (o *runOptions) moved(ctx context.Context, g *gateway.Gateway, source string) string {
 	out, usual := "", config.Default(lookupEnv)
 	for _, a := range []struct{ what, flag, given, usual, now string }{
 		{"MCP is", "--listen", o.listen, usual.Listen, g.Addr()},
 		{"health and metrics are", "--admin-listen", o.adminListen, usual.Admin.Listen, g.AdminAddr()},
 	} {
 		if source == "" && a.given == "" && a.now != a.usual {
-			out += fmt.Sprintf("%s is taken by another program: %s on %s (choose with %s).\n", a.usual, a.what, a.now, a.flag)
+			taken := cmp.Or(userAt(ctx, nil, a.usual), "another program")
+			out += fmt.Sprintf("%s is taken by %s: %s on %s (choose with %s).\n", a.usual, taken, a.what, a.now, a.flag)
 		}
 	}
 	return out

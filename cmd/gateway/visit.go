@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -55,12 +56,12 @@ func (o *visitOptions) asFlag(cmd *cobra.Command, of string) {
 const profileUsage = "profile `NAME` of the view (default: the one that the principal gets at /mcp)"
 
 // config returns the configuration and its file.
-func (o *visitOptions) config() (*config.Config, string, error) {
+func (o *visitOptions) config(stderr io.Writer) (*config.Config, string, error) {
 	if o.url == "" {
 		if len(o.headers) > 0 {
 			return nil, "", usageError{errors.New("--header is for --url")}
 		}
-		cfg, source, err := o.load()
+		cfg, source, err := o.loadSaying(stderr)
 		if err == nil {
 			err = o.knownProfile(cfg)
 		}
@@ -116,7 +117,7 @@ func (o *visitOptions) reason(u inspect.Upstream) string {
 
 // read returns the configuration, its file and the principal.
 func (o *visitOptions) read(cmd *cobra.Command) (*config.Config, string, *call.Principal, error) {
-	cfg, source, err := o.config()
+	cfg, source, err := o.config(cmd.ErrOrStderr())
 	if err != nil {
 		return nil, "", nil, err
 	}

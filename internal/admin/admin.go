@@ -62,7 +62,18 @@ func New(o Options) http.Handler {
 		all.Handle("/ui/*", o.UI)
 	}
 	all.Mount("/", o.machinePages())
+	all.NotFound(o.listPages)
 	return all
+}
+
+// listPages answers requests for a path that does not exist with those that a person may look for.
+func (o Options) listPages(w http.ResponseWriter, _ *http.Request) {
+	ui := ""
+	if o.UI != nil {
+		ui = "  /ui        the console\n"
+	}
+	http.Error(w, "There is no such page. This is the admin address of an MCP gateway, which has:\n\n"+ui+
+		"  /healthz   whether it is healthy\n  /readyz    whether it is ready\n  /metrics   metrics for Prometheus", http.StatusNotFound)
 }
 
 // machinePages returns the handler of everything that no page of a browser asks for.

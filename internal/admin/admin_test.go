@@ -42,6 +42,7 @@ func TestPages(t *testing.T) {
 			name: "ready, an upstream fails", path: "/readyz", status: 200, body: `{"failing":["upstream files fails"],"status":"ready"}`,
 			options: Options{Failing: func() []string { return []string{"upstream files fails"} }},
 		},
+		{name: "no page", path: "/", status: 404, body: "/metrics   metrics"},
 		{name: "ready", path: "/readyz", status: 200, body: `{"status":"ready"}`},
 		{
 			name: "not ready", path: "/readyz", status: 503, body: `{"status":"not ready","waiting":["upstream files is connecting"]}`,

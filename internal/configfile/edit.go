@@ -197,6 +197,7 @@ func (e *Edit) step(s section) int {
 
 // replace puts an entry into the place of another.
 func (e *Edit) replace(s section, at int, entry *yaml.Node) *Error {
+	entry.Content[0].LineComment = s.value.Content[2*at].LineComment
 	if s.inBraces() {
 		from, to, ok := e.inBraces(s, at)
 		if !ok {

@@ -7,6 +7,8 @@ import (
 	"net"
 	"strconv"
 	"syscall"
+
+	"mcpgateway/internal/config"
 )
 
 // Addr returns the address that MCP is served on.
@@ -34,6 +36,14 @@ func (g *Gateway) AdminAddr() string { return g.admin.Addr().String() }
 
 // AdminURL returns the URL at which programs on this machine reach health and metrics.
 func (g *Gateway) AdminURL() string { return "http://" + localAddress(g.admin.Addr()) }
+
+// ConsoleURL returns the URL of the console at the admin address, "" if admin.ui switches it off.
+func (g *Gateway) ConsoleURL() string {
+	if g.cfg.Admin.UI == config.UIOff {
+		return ""
+	}
+	return g.AdminURL() + "/ui"
+}
 
 // localAddress returns an address that programs on this machine can connect to: a wildcard
 // address is replaced by loopback.
