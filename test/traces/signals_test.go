@@ -183,7 +183,7 @@ func TestFromALineToItsTrace(t *testing.T) {
 	}
 	for _, id := range []string{sampledID, quietID} {
 		c.await(t, func(l line) bool {
-			return l.Signal == "log" && l.Name == "call" && l.Trace == id && l.Attrs["trace_id"] == id
+			return l.Signal == "log" && l.Name == "call" && l.Status == "info" && l.Trace == id && l.Attrs["trace_id"] == id
 		})
 	}
 	stop(t, g)
