@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/pins"
+	"mcpgateway/internal/webui/difference"
 )
 
 var approvePage = &page{path: "/approve", name: "approve", title: "Approve", data: (*Console).approvals}
@@ -52,7 +53,7 @@ func (v *approveView) More() int { return v.Matches - len(v.Cards) }
 type heldCard struct {
 	pins.Held
 	Upstream string
-	Changes  []fieldChange
+	Changes  []difference.Change
 	Same     int  // members that do not differ
 	Unknown  bool // the text of the accepted definition is not known
 }
@@ -86,7 +87,7 @@ func (c *Console) approvals(r *http.Request) (any, error) {
 	for i := range v.Cards {
 		card := &v.Cards[i]
 		card.Unknown = !card.New && card.Was == nil
-		card.Changes, card.Same = compareDefinitions(card.Was, card.Now)
+		card.Changes, card.Same = difference.Compare(card.Was, card.Now)
 	}
 	return v, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/webui/schemaform"
 	"mcpgateway/internal/wire"
 )
 
@@ -117,8 +118,8 @@ func TestSchemaBounds(t *testing.T) {
 		"wrong types":      `{"properties":[1],"required":"x","type":{},"enum":3,"items":[],"anyOf":{}}`,
 		"no object":        `"x"`,
 	} {
-		v := schemaOf("Arguments", valueOf([]byte(schema)), "none")
-		if n := countFields(v.Fields); n > maxSchemaFields {
+		v := schemaform.Describe("Arguments", valueOf([]byte(schema)), "none")
+		if n := countFields(v.Fields); n > schemaform.MaxProperties {
 			t.Errorf("%s: %d fields", name, n)
 		}
 		if (name == "branches" || name == "wide" || name == "recursive") && !v.More {
@@ -127,7 +128,7 @@ func TestSchemaBounds(t *testing.T) {
 	}
 }
 
-func countFields(fields []schemaField) int {
+func countFields(fields []schemaform.Property) int {
 	n := len(fields)
 	for _, f := range fields {
 		n += countFields(f.Fields)

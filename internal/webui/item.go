@@ -1,20 +1,17 @@
 package webui
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/webui/jsontext"
+	"mcpgateway/internal/webui/schemaform"
 	"mcpgateway/internal/wire"
 )
 
 var itemPage = &page{path: "/catalog/item", name: "item", title: "Item", data: (*Console).item, hidden: "catalog"}
-
-// maxRaw bounds the JSON of an item on its page, in bytes.
-const maxRaw = 256 << 10
 
 // itemView is what the page of one item shows.
 type itemView struct {
@@ -22,7 +19,7 @@ type itemView struct {
 	Public, Native, Upstream, Title, Description string
 	Facts                                        []fact
 	Hints                                        []string
-	Schemas                                      []schemaView
+	Schemas                                      []schemaform.View
 	Problems                                     []problem
 	Raw                                          string
 	Cut                                          bool // the JSON is longer
@@ -34,14 +31,6 @@ type itemView struct {
 
 // fact is one member of an item that has no place of its own.
 type fact struct{ Name, Value string }
-
-// schemaView is a schema for a person.
-type schemaView struct {
-	Title  string
-	Fields []schemaField
-	More   bool // it is larger than what is shown
-	Empty  string
-}
 
 func (c *Console) item(r *http.Request) (any, error) {
 	f, name := c.filterOf(r), r.URL.Query().Get("name")
@@ -60,24 +49,24 @@ func (c *Console) item(r *http.Request) (any, error) {
 	}
 	for _, member := range []string{"mimeType", "size"} {
 		if value := item.Get(member); value.Exists() {
-			v.Facts = append(v.Facts, fact{member, plain(value)})
+			v.Facts = append(v.Facts, fact{member, jsontext.Plain(value)})
 		}
 	}
 	switch e.Kind {
 	case call.Tool:
-		v.Schemas = append(v.Schemas, schemaOf("Arguments", item.Get("inputSchema"), "It takes no arguments."))
+		v.Schemas = append(v.Schemas, schemaform.Describe("Arguments", item.Get("inputSchema"), "It takes no arguments."))
 		if out := item.Get("outputSchema"); out.Exists() {
-			v.Schemas = append(v.Schemas, schemaOf("Structured result", out, "Any object."))
+			v.Schemas = append(v.Schemas, schemaform.Describe("Structured result", out, "Any object."))
 		}
 	case call.Prompt:
-		v.Schemas = append(v.Schemas, argumentsOf(item.Get("arguments")))
+		v.Schemas = append(v.Schemas, schemaform.DescribeArguments(item.Get("arguments")))
 	}
 	for _, found := range table.Findings() {
 		if found.Kind == e.Kind && found.Upstream == v.Upstream && found.Native == e.Native {
 			v.Problems = append(v.Problems, problemOf(found))
 		}
 	}
-	v.Raw, v.Cut = indented(e.Raw)
+	v.Raw, v.Cut = jsontext.Indented(e.Raw)
 	c.explain(v, e)
 	return v, nil
 }
@@ -111,24 +100,4 @@ func (c *Console) explain(v *itemView, e *catalog.Entry) {
 	if found, ok := c.Inspector.Explain(q); ok {
 		v.Explained = found.Report(&q)
 	}
-}
-
-// indented returns JSON for a person, and whether it was cut.
-func indented(raw wire.Raw) (text string, cut bool) {
-	if len(raw) > maxRaw {
-		return string(raw[:maxRaw]), true
-	}
-	var b bytes.Buffer
-	if json.Indent(&b, raw, "", "  ") != nil {
-		return string(raw), false
-	}
-	return b.String(), false
-}
-
-// plain returns a JSON value as a person writes it: a string without quotation marks.
-func plain(v wire.Value) string {
-	if text, ok := v.Text(); ok {
-		return text
-	}
-	return string(v.Raw())
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/webui/jsontext"
 	"mcpgateway/internal/wire"
 )
 
@@ -71,7 +72,7 @@ func appIn(kind call.Kind, result wire.Value, host string) *appView {
 				_, at, _ := strings.Cut(text, "://")
 				if !appOrigin.MatchString(text) || strings.EqualFold(at, host) || len(access.Origins) == maxOrigins {
 					if len(v.Refused) < maxOrigins {
-						v.Refused = append(v.Refused, clip(plain(origin), 200))
+						v.Refused = append(v.Refused, clip(jsontext.Plain(origin), 200))
 					}
 					continue
 				}

@@ -10,6 +10,8 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/webui/jsontext"
+	"mcpgateway/internal/webui/schemaform"
 	"mcpgateway/internal/wire"
 )
 
@@ -28,7 +30,7 @@ type tryView struct {
 	filter
 	Public, Upstream, Title, Description string
 	Hints                                []string
-	Form                                 *form // nil for a resource
+	Form                                 *schemaform.Form // nil for a resource
 	URI                                  string
 	JSON                                 string
 	JSONProblem, Problem                 string
@@ -54,16 +56,16 @@ func (c *Console) tryIt(r *http.Request) (any, error) {
 	switch {
 	case v.Form == nil || v.Form.Root == nil:
 	case posted.Get("do") == "json":
-		if raw, ok := v.Form.value(); ok {
-			v.JSON = spelled(raw)
+		if raw, ok := v.Form.Value(); ok {
+			v.JSON = jsontext.Editable(raw)
 		} else {
 			v.Problem = "Correct the marked fields first."
 		}
 	case v.JSON == "" && r.Method == http.MethodGet:
-		if raw, ok := v.Form.value(); ok {
-			v.JSON = spelled(raw)
+		if raw, ok := v.Form.Value(); ok {
+			v.JSON = jsontext.Editable(raw)
 		}
-		v.Form = newForm(formPrefix, c.schemaIn(v), nil) // without problems: nobody has filled it in
+		v.Form = schemaform.New(formPrefix, c.schemaIn(v), nil) // without problems: nobody has filled it in
 	}
 	return v, nil
 }
@@ -99,7 +101,7 @@ func (c *Console) tryOf(r *http.Request, q url.Values) (*tryView, error) {
 		if !isPost {
 			q = nil
 		}
-		v.Form = newForm(formPrefix, schema, q)
+		v.Form = schemaform.New(formPrefix, schema, q)
 	}
 	return v, nil
 }
@@ -136,7 +138,7 @@ func promptSchema(list wire.Value) wire.Value {
 	properties, required, n := wire.Raw("{"), wire.Raw("["), 0
 	for arg := range list.Elements() {
 		name := arg.Get("name").Str()
-		if n == maxFormFields {
+		if n == schemaform.MaxFields {
 			break
 		}
 		if n > 0 {
@@ -242,7 +244,7 @@ func (v *tryView) argumentsOf(button string) (wire.Raw, bool) {
 		}
 		return given, ok
 	}
-	given, ok := v.Form.value()
+	given, ok := v.Form.Value()
 	if !ok {
 		v.Problem = "The call was not made. Correct the marked fields."
 	}

@@ -2,7 +2,6 @@ package webui
 
 import (
 	"cmp"
-	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/webui/jsontext"
+	"mcpgateway/internal/webui/schemaform"
 	"mcpgateway/internal/wire"
 )
 
@@ -50,7 +51,7 @@ type tryRunView struct {
 // askView is a question to the person.
 type askView struct {
 	ID, Message string
-	Form        *form
+	Form        *schemaform.Form
 	JSON        string
 	Wrong       bool
 	URL, Host   string // of an address to open
@@ -84,7 +85,7 @@ func (c *Console) tryRun(r *http.Request) (any, error) {
 	}
 	f := filter{kind: t.kind, Kind: v.Kind, viewpoint: t.viewpoint}
 	if t.arguments != nil {
-		v.Arguments = clip(spelled(t.arguments), maxBlockText)
+		v.Arguments = clip(jsontext.Editable(t.arguments), maxBlockText)
 	}
 	again := map[string]string{"name": t.name}
 	if len(t.arguments) < 2<<10 {
@@ -110,7 +111,7 @@ func (t *try) show(v *tryRunView) {
 	if t.err != nil {
 		v.Problem, v.Code = t.err.Message, t.err.Code
 		if t.err.Data != nil {
-			v.Data, _ = indented(t.err.Data)
+			v.Data, _ = jsontext.Indented(t.err.Data)
 		}
 	}
 	if t.result == nil {
@@ -123,7 +124,7 @@ func (t *try) show(v *tryRunView) {
 		table, longer := tableOf(structured)
 		v.Structured, v.Longer = &table, longer
 	}
-	v.Raw, v.Cut = indented(t.result)
+	v.Raw, v.Cut = jsontext.Indented(t.result)
 }
 
 // showApp adds the app that is in the result, or belongs to the tool.
@@ -161,9 +162,9 @@ func (a *tryAsk) view() *askView {
 		}
 		return v
 	}
-	v.Form, v.JSON = newForm(askPrefix, params.Get("requestedSchema"), a.posted), strings.ReplaceAll(a.posted.Get("args"), "\r\n", "\n")
+	v.Form, v.JSON = schemaform.New(askPrefix, params.Get("requestedSchema"), a.posted), strings.ReplaceAll(a.posted.Get("args"), "\r\n", "\n")
 	if a.wrong && v.Form.Root != nil {
-		v.Form.value() // marks the fields
+		v.Form.Value() // marks the fields
 	}
 	return v
 }
@@ -187,7 +188,7 @@ func (c *Console) answerTry(w http.ResponseWriter, r *http.Request) {
 	case "accept":
 		t.accept(id, r.PostForm)
 	default:
-		t.keep(id, rearranged(r.PostForm), false)
+		t.keep(id, schemaform.Rearranged(r.PostForm), false)
 	}
 	http.Redirect(w, r, t.href(), http.StatusSeeOther)
 }
@@ -204,16 +205,6 @@ func (t *try) question(id string) wire.Raw {
 	return nil
 }
 
-// rearranged returns a form after its button was pressed, without the button.
-func rearranged(posted url.Values) url.Values {
-	m := formMaker{posted: maps.Clone(posted)}
-	m.rearrange()
-	m.posted.Del("add")
-	m.posted.Del("remove")
-	m.posted.Del("show")
-	return m.posted
-}
-
 // accept answers a question with what a person has filled in, if that is right.
 func (t *try) accept(id string, posted url.Values) {
 	params := valueOf(t.question(id))
@@ -224,8 +215,8 @@ func (t *try) accept(id string, posted url.Values) {
 	if !params.Get("mode").IsString("url") {
 		var content wire.Raw
 		var ok bool
-		if form := newForm(askPrefix, params.Get("requestedSchema"), posted); form.Root != nil {
-			content, ok = form.value()
+		if form := schemaform.New(askPrefix, params.Get("requestedSchema"), posted); form.Root != nil {
+			content, ok = form.Value()
 		} else {
 			content, ok = argumentsIn(strings.TrimSpace(posted.Get("args")))
 		}

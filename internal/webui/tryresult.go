@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/webui/jsontext"
 	"mcpgateway/internal/wire"
 )
 
@@ -114,7 +115,7 @@ func contentBlock(c wire.Value) block {
 			Description: clip(c.Get("description").Str(), 2000),
 		}
 	}
-	text, _ := indented(c.Raw())
+	text, _ := jsontext.Indented(c.Raw())
 	return block{Kind: "other", Text: text}
 }
 
@@ -182,7 +183,7 @@ func (t *tableMaker) cell(v wire.Value, depth int) (c cell) {
 			c.Items = append(c.Items, t.cell(item, depth+1))
 		}
 	default:
-		return cell{Text: clip(plain(v), maxTryLine)}
+		return cell{Text: clip(jsontext.Plain(v), maxTryLine)}
 	}
 	if c.Members == nil && c.Items == nil && c.Rows == nil {
 		c.Text = strings.TrimSpace(string(v.Raw()))

@@ -13,6 +13,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/requestid"
+	"mcpgateway/internal/webui/jsontext"
 	"mcpgateway/internal/wire"
 )
 
@@ -241,7 +242,7 @@ func (t *try) run(ctx context.Context, c *call.Call, do func(context.Context, *c
 		t.over = "You cancelled the call. The upstream may have begun it."
 	case errors.As(err, &t.err):
 		short := &wire.Error{Code: t.err.Code, Message: strings.Clone(clip(t.err.Message, 4<<10))}
-		if len(t.err.Data) <= maxRaw {
+		if len(t.err.Data) <= jsontext.MaxShown {
 			short.Data = slices.Clone(t.err.Data)
 		}
 		t.err = short
@@ -274,9 +275,9 @@ func (t *try) Notify(method string, params wire.Raw) {
 	if method == wire.NoteProgress {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.progress = tryProgress{numberIn(v.Get("progress")), numberIn(v.Get("total")), strings.Clone(clip(v.Get("message").Str(), maxTryLine))}
+		t.progress = tryProgress{jsontext.Number(v.Get("progress")), jsontext.Number(v.Get("total")), strings.Clone(clip(v.Get("message").Str(), maxTryLine))}
 	} else if method == wire.NoteMessage {
-		t.say(tryLine{strings.Clone(clip(v.Get("level").Str(), 20)), strings.Clone(clip(v.Get("logger").Str(), 100)), clip(strings.Clone(plain(v.Get("data"))), maxTryLine)})
+		t.say(tryLine{strings.Clone(clip(v.Get("level").Str(), 20)), strings.Clone(clip(v.Get("logger").Str(), 100)), clip(strings.Clone(jsontext.Plain(v.Get("data"))), maxTryLine)})
 	}
 }
 

@@ -1,25 +1,28 @@
-package webui
+package schemaform
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
+	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/webui/jsontext"
 	"mcpgateway/internal/wire"
 )
 
 const (
-	// maxFormFields bounds the fields of one form, with those of the items of arrays.
-	maxFormFields = 300
+	// MaxFields bounds the fields of one form, with those of the items of arrays.
+	MaxFields = 300
 	// maxFormItems bounds the items of one array in a form.
 	maxFormItems = 50
 	// maxFormOptions bounds the values among which a field chooses.
 	maxFormOptions = 200
 )
 
-// formField is a field of a form, made from a schema.
-type formField struct {
+// Field is a field of a form, made from a schema.
+type Field struct {
 	Path                     string // the name of its element, and its id
 	Name                     string // of the member; "" for the whole form and for items
 	Title, Description, Type string
@@ -29,9 +32,9 @@ type formField struct {
 	Value                    string // as it was typed
 	Input                    string // the type of an input element
 	Min, Max, Step           string
-	Options                  []formOption
-	Fields                   []*formField // members, items, or the chosen schema
-	Notes                    []string     // constraints
+	Options                  []Option
+	Fields                   []*Field // members, items, or the chosen schema
+	Notes                    []string // constraints
 	Problem                  string
 	Focus                    bool // it has just been added
 
@@ -40,17 +43,17 @@ type formField struct {
 	format   string
 }
 
-// formOption is one value of a field.
-type formOption struct {
+// Option is one value of a field.
+type Option struct {
 	Value, Text string
 	Selected    bool
 
 	raw wire.Raw
 }
 
-// form is a form for values of a schema.
-type form struct {
-	Root *formField // nil if the schema is none that a form can show
+// Form is a form for values of a schema.
+type Form struct {
+	Root *Field // nil if the schema is none that a form can show
 	// Why says why there is no form.
 	Why string
 }
@@ -75,10 +78,10 @@ type formMaker struct {
 	focus  string     // the path of a field that was just added
 }
 
-// newForm returns a form for objects of a schema. The names of its elements begin with prefix. posted has what a
+// New returns a form for objects of a schema. The names of its elements begin with prefix. posted has what a
 // person has typed, nil for a new form, which has the defaults. It takes any schema and any posted values.
-func newForm(prefix string, schema wire.Value, posted url.Values) *form {
-	m := &formMaker{schemaReader: schemaReader{root: schema, left: maxFormFields, steps: maxSchemaSteps}, posted: posted}
+func New(prefix string, schema wire.Value, posted url.Values) *Form {
+	m := &formMaker{schemaReader: schemaReader{root: schema, left: MaxFields, steps: maxSchemaSteps}, posted: posted}
 	if posted != nil {
 		m.posted = url.Values{}
 		for name, values := range posted {
@@ -89,15 +92,25 @@ func newForm(prefix string, schema wire.Value, posted url.Values) *form {
 	root := m.field(prefix, "", schema, true, true, 0, wire.Value{})
 	switch {
 	case m.more:
-		return &form{Why: "The schema is too large or too deep for a form. Write the JSON."}
+		return &Form{Why: "The schema is too large or too deep for a form. Write the JSON."}
 	case root.Kind != fieldObject && !(root.Kind == fieldChoice && allObjects(schema)):
-		return &form{Why: "The schema is none that a form can show. Write the JSON."}
+		return &Form{Why: "The schema is none that a form can show. Write the JSON."}
 	}
-	return &form{Root: root}
+	return &Form{Root: root}
 }
 
 // allObjects reports whether every choice of a schema at the top is an object.
 func allObjects(schema wire.Value) bool { return schema.Get("type").IsString("object") }
+
+// Rearranged returns a form after one of its buttons was pressed, without the button.
+func Rearranged(posted url.Values) url.Values {
+	m := formMaker{posted: maps.Clone(posted)}
+	m.rearrange()
+	m.posted.Del("add")
+	m.posted.Del("remove")
+	m.posted.Del("show")
+	return m.posted
+}
 
 // rearrange does what a button of the form asks for: an item more, or one less. It returns the path of the field that
 // gets the focus.
@@ -156,8 +169,8 @@ func (m *formMaker) items(path string) int {
 }
 
 // field makes the field of a schema. given is the value that a default outside of the schema gives it.
-func (m *formMaker) field(path, name string, schema wire.Value, required, must bool, depth int, given wire.Value) *formField {
-	f := &formField{Path: path, Name: name, Required: required, Must: must, Focus: path == m.focus && path != ""}
+func (m *formMaker) field(path, name string, schema wire.Value, required, must bool, depth int, given wire.Value) *Field {
+	f := &Field{Path: path, Name: name, Required: required, Must: must, Focus: path == m.focus && path != ""}
 	if m.left == 0 || depth > maxSchemaDepth || !m.step() {
 		m.more = true
 		f.Kind = fieldJSON
@@ -198,187 +211,14 @@ func (m *formMaker) field(path, name string, schema wire.Value, required, must b
 func constraintsOf(schema wire.Value, filled bool) (notes []string) {
 	for _, c := range constraints {
 		if v := schema.Get(c.member); v.Exists() && !(filled && c.member == "default") && c.member != "const" {
-			notes = append(notes, c.words+" "+clip(string(v.Raw()), 200))
+			notes = append(notes, c.words+" "+plaintext.Clip(string(v.Raw()), 200))
 		}
 	}
 	return notes
 }
 
-// simplify follows references and schemas that only wrap another one. It returns the schema that is left, and the
-// values or the schemas among which a person chooses.
-func (m *formMaker) simplify(f *formField, schema wire.Value, depth int) (out wire.Value, options []formOption, choices []wire.Value) {
-	for range maxSchemaDepth {
-		if !m.step() {
-			break
-		}
-		schema = m.resolve(schema, depth)
-		if options = optionsOf(schema); options != nil {
-			return schema, options, nil
-		}
-		if schema.Get("properties").Kind() == '{' { // a choice beside it only restricts the members
-			return schema, nil, nil
-		}
-		choices = nil
-		for _, member := range []string{"anyOf", "oneOf", "allOf"} {
-			for option := range schema.Get(member).Elements() {
-				if m.resolve(option, depth).Get("type").IsString("null") {
-					f.nullable = true
-				} else if len(choices) < maxFormOptions {
-					choices = append(choices, option)
-				}
-			}
-			if len(choices) > 1 && member == "allOf" {
-				return wire.Value{}, nil, nil // all of them at once: nothing but JSON shows that
-			}
-			if len(choices) > 0 {
-				break
-			}
-		}
-		if t := schema.Get("type"); len(choices) == 0 && t.Kind() == '[' {
-			for one := range t.Elements() {
-				if one.IsString("null") {
-					f.nullable = true
-				} else if len(choices) < 10 {
-					choices = append(choices, wire.ValueOf(wire.SetMember(schema.Raw(), "type", one.Raw())))
-				}
-			}
-		}
-		if len(choices) != 1 {
-			return schema, nil, choices
-		}
-		schema = choices[0]
-	}
-	return schema, nil, nil
-}
-
-// optionsOf returns the values that a schema allows if it lists them, nil otherwise.
-func optionsOf(schema wire.Value) (options []formOption) {
-	add := func(v, title wire.Value) bool {
-		text := title.Str()
-		if text == "" {
-			text = plain(v)
-		}
-		options = append(options, formOption{Value: strconv.Itoa(len(options)), Text: clip(text, 200), raw: v.Raw()})
-		return len(options) < maxFormOptions
-	}
-	if v := schema.Get("const"); v.Exists() {
-		add(v, schema.Get("title"))
-		return options
-	}
-	var names []wire.Value
-	for name := range schema.Get("enumNames").Elements() {
-		if names = append(names, name); len(names) == maxFormOptions {
-			break
-		}
-	}
-	for v := range schema.Get("enum").Elements() {
-		var title wire.Value
-		if len(options) < len(names) {
-			title = names[len(options)]
-		}
-		if !add(v, title) {
-			return nil
-		}
-	}
-	if schema.Get("type").IsString("boolean") && options == nil {
-		add(wire.ValueOf(wire.Raw("true")), wire.Value{})
-		add(wire.ValueOf(wire.Raw("false")), wire.Value{})
-	}
-	if options != nil {
-		return options
-	}
-	for _, member := range []string{"oneOf", "anyOf"} {
-		for one := range schema.Get(member).Elements() {
-			if v := one.Get("const"); !v.Exists() || !add(v, one.Get("title")) {
-				return nil
-			}
-		}
-		if options != nil {
-			return options
-		}
-	}
-	return nil
-}
-
-// selectOne makes the field choose among values.
-func (m *formMaker) selectOne(f *formField, options []formOption, given wire.Value) {
-	chosen := -1
-	for i, o := range options {
-		if given.Exists() && sameJSON(o.raw, given.Raw()) {
-			chosen = i
-			break
-		}
-	}
-	if chosen < 0 && f.Must && len(options) == 1 {
-		chosen = 0
-	}
-	f.Value = ""
-	if chosen >= 0 {
-		f.Value = strconv.Itoa(chosen)
-	}
-	if m.posted != nil {
-		f.Value = m.posted.Get(f.Path)
-	}
-	for i := range options {
-		options[i].Selected = options[i].Value == f.Value
-	}
-	f.Options = options
-}
-
-// choose makes the field choose among schemas. Only the chosen one has fields.
-func (m *formMaker) choose(f *formField, choices []wire.Value, depth int, given wire.Value) {
-	f.Kind = fieldChoice
-	chosen := -1
-	if f.Must {
-		chosen = 0
-	}
-	for i, c := range choices {
-		text := c.Get("title").Str()
-		if text == "" {
-			text = m.typeOf(m.resolve(c, depth), depth)
-		}
-		if text == "" {
-			text = "choice " + strconv.Itoa(i+1)
-		}
-		f.Options = append(f.Options, formOption{Value: strconv.Itoa(i), Text: clip(text, 120)})
-		if given.Exists() && fits(m.resolve(c, depth), given) && (chosen < 0 || !fits(m.resolve(choices[chosen], depth), given)) {
-			chosen = i
-		}
-	}
-	if m.posted != nil {
-		if i, err := strconv.Atoi(m.posted.Get(f.Path + ".c")); err == nil && i >= 0 && i < len(choices) {
-			chosen = i
-		} else {
-			chosen = -1
-		}
-	}
-	if chosen < 0 {
-		return
-	}
-	f.Options[chosen].Selected = true
-	f.Fields = append(f.Fields, m.field(f.Path+".o"+strconv.Itoa(chosen), "", choices[chosen], f.Required, f.Must, depth+1, given))
-}
-
-// fits reports whether a value has the type of a schema.
-func fits(schema, v wire.Value) bool {
-	t := schema.Get("type").Str()
-	switch v.Kind() {
-	case '{':
-		return t == "object"
-	case '[':
-		return t == "array"
-	case '"':
-		return t == "string"
-	case '0':
-		return t == "number" || t == "integer"
-	case 't', 'f':
-		return t == "boolean"
-	}
-	return false
-}
-
 // plain makes the field of a schema with one type.
-func (m *formMaker) plain(f *formField, schema wire.Value, depth int, given wire.Value) {
+func (m *formMaker) plain(f *Field, schema wire.Value, depth int, given wire.Value) {
 	t := schema.Get("type").Str()
 	properties := schema.Get("properties")
 	switch {
@@ -396,31 +236,23 @@ func (m *formMaker) plain(f *formField, schema wire.Value, depth int, given wire
 		if f.integer {
 			f.Step = "1"
 		}
-		f.Min, f.Max = numberIn(schema.Get("minimum")), numberIn(schema.Get("maximum"))
+		f.Min, f.Max = jsontext.Number(schema.Get("minimum")), jsontext.Number(schema.Get("maximum"))
 		m.fill(f, given)
 	default:
 		f.Kind = fieldJSON
 		m.fill(f, given)
 		if m.posted == nil && given.Exists() {
-			f.Value = spelled(given.Raw())
+			f.Value = jsontext.Editable(given.Raw())
 		}
 	}
 }
 
-// numberIn returns a number for an attribute, "" for anything else.
-func numberIn(v wire.Value) string {
-	if v.Kind() != '0' || len(v.Raw()) > 40 {
-		return ""
-	}
-	return string(v.Raw())
-}
-
 // fill sets the text of a field.
-func (m *formMaker) fill(f *formField, given wire.Value) {
+func (m *formMaker) fill(f *Field, given wire.Value) {
 	if m.posted != nil {
 		f.Value = strings.ReplaceAll(m.posted.Get(f.Path), "\r\n", "\n")
 	} else if given.Exists() && given.Kind() != 'n' {
-		f.Value = clip(plain(given), maxRaw)
+		f.Value = plaintext.Clip(jsontext.Plain(given), jsontext.MaxShown)
 	}
 }
 
@@ -430,7 +262,7 @@ var inputs = map[string]string{
 }
 
 // text makes the field of a string.
-func (m *formMaker) text(f *formField, schema wire.Value, given wire.Value) {
+func (m *formMaker) text(f *Field, schema wire.Value, given wire.Value) {
 	f.format = schema.Get("format").Str()
 	f.Kind, f.Input = fieldInput, inputs[f.format]
 	if f.Input == "" {
@@ -448,7 +280,7 @@ func (m *formMaker) text(f *formField, schema wire.Value, given wire.Value) {
 }
 
 // members makes the fields of an object.
-func (m *formMaker) members(f *formField, schema wire.Value, depth int, given wire.Value) {
+func (m *formMaker) members(f *Field, schema wire.Value, depth int, given wire.Value) {
 	required := make(map[string]bool)
 	for name := range schema.Get("required").Elements() {
 		required[name.Str()] = true
@@ -468,14 +300,14 @@ func (m *formMaker) members(f *formField, schema wire.Value, depth int, given wi
 }
 
 // array makes the fields of the items of an array.
-func (m *formMaker) array(f *formField, schema wire.Value, depth int, given wire.Value) {
+func (m *formMaker) array(f *Field, schema wire.Value, depth int, given wire.Value) {
 	items := schema.Get("items")
 	if options := optionsOf(m.resolve(items, depth)); options != nil && !m.resolve(items, depth).Get("type").IsString("boolean") {
 		f.Kind = fieldMany
 		var chosen []string
 		for v := range given.Elements() {
 			for _, o := range options {
-				if sameJSON(o.raw, v.Raw()) {
+				if jsontext.Same(o.raw, v.Raw()) {
 					chosen = append(chosen, o.Value)
 				}
 			}

@@ -1,4 +1,4 @@
-package webui
+package difference
 
 import (
 	"strconv"
@@ -6,17 +6,17 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// segment is a part of a text that one side of a difference has and the other may not have.
-type segment struct {
+// Segment is a part of a text that one side of a difference has and the other may not have.
+type Segment struct {
 	Text   string
 	Marked bool // the other side does not have it
 }
 
-// fieldChange is a member of a definition that differs.
-type fieldChange struct {
+// Change is a member of a definition that differs.
+type Change struct {
 	Path     []string // of member names
 	Kind     string   // added, removed or changed
-	Was, Now []segment
+	Was, Now []Segment
 }
 
 const (
@@ -36,9 +36,9 @@ type leaf struct {
 	isText bool // a string of JSON, and text is what it says
 }
 
-// compareDefinitions returns the members in which two definitions differ, in the order of now; members that
+// Compare returns the members in which two definitions differ, in the order of now; members that
 // only was has come last. was may be nil. It returns the number of members that are the same, too.
-func compareDefinitions(was, now wire.Raw) (changes []fieldChange, same int) {
+func Compare(was, now wire.Raw) (changes []Change, same int) {
 	before, after := leavesOf(was), leavesOf(now)
 	of := make(map[string]leaf, len(before))
 	for _, l := range before {
@@ -49,22 +49,22 @@ func compareDefinitions(was, now wire.Raw) (changes []fieldChange, same int) {
 		delete(of, l.key)
 		switch {
 		case !ok:
-			changes = append(changes, fieldChange{Path: l.path, Kind: "added", Now: []segment{{l.text, true}}})
+			changes = append(changes, Change{Path: l.path, Kind: "added", Now: []Segment{{l.text, true}}})
 		case old.text == l.text && old.isText == l.isText:
 			same++
 		default:
-			c := fieldChange{Path: l.path, Kind: "changed"}
+			c := Change{Path: l.path, Kind: "changed"}
 			c.Was, c.Now = compareTexts(old.text, l.text)
 			changes = append(changes, c)
 		}
 	}
 	for _, l := range before {
 		if _, left := of[l.key]; left {
-			changes = append(changes, fieldChange{Path: l.path, Kind: "removed", Was: []segment{{l.text, true}}})
+			changes = append(changes, Change{Path: l.path, Kind: "removed", Was: []Segment{{l.text, true}}})
 		}
 	}
 	if len(changes) == 0 { // a difference that the members do not show, such as in the escapes of a text
-		c := fieldChange{Kind: "changed"}
+		c := Change{Kind: "changed"}
 		c.Was, c.Now = compareTexts(string(was), string(now))
 		changes = append(changes, c)
 	}
@@ -77,7 +77,7 @@ func leavesOf(definition wire.Raw) []leaf {
 		return nil
 	}
 	w := &leafWalk{seen: map[string]int{}}
-	w.walk(valueOf(definition), nil, "")
+	w.walk(wire.ValueOf(definition), nil, "")
 	return w.leaves
 }
 
@@ -111,7 +111,7 @@ func (w *leafWalk) walk(v wire.Value, path []string, key string) {
 }
 
 // compareTexts marks the words that only one of two texts has.
-func compareTexts(was, now string) (a, b []segment) {
+func compareTexts(was, now string) (a, b []Segment) {
 	x, y := wordsOf(was), wordsOf(now)
 	first := 0
 	for first < len(x) && first < len(y) && x[first] == y[first] {
@@ -183,14 +183,14 @@ func commonWords(x, y []string) (inX, inY []bool) {
 }
 
 // segmentsOf joins words into segments. keep is about the words between the first and the last ones.
-func segmentsOf(words []string, first, last int, keep []bool) []segment {
-	var out []segment
+func segmentsOf(words []string, first, last int, keep []bool) []Segment {
+	var out []Segment
 	for i, word := range words {
 		marked := i >= first && i < len(words)-last && !keep[i-first]
 		if n := len(out); n > 0 && out[n-1].Marked == marked {
 			out[n-1].Text += word
 		} else {
-			out = append(out, segment{word, marked})
+			out = append(out, Segment{word, marked})
 		}
 	}
 	return out

@@ -1,4 +1,4 @@
-package webui
+package difference
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // marked writes segments as text, with what differs in brackets.
-func marked(segments []segment) string {
+func marked(segments []Segment) string {
 	var b strings.Builder
 	for _, s := range segments {
 		if s.Marked {
@@ -22,7 +22,7 @@ func marked(segments []segment) string {
 }
 
 // Definitions are compared member by member, and texts word by word.
-func TestCompareDefinitions(t *testing.T) {
+func TestCompare(t *testing.T) {
 	for _, tt := range []struct{ name, was, now, want string }{
 		{"a word of the description", `{"name":"a","description":"Reads a file."}`, `{"name":"a","description":"Reads any file."}`, "changed description: Reads [a] file. | Reads [any] file."},
 		{"words before and after", `{"d":"b c"}`, `{"d":"a b c d"}`, "changed d: b c | [a ]b c[ d]"},
@@ -39,7 +39,7 @@ func TestCompareDefinitions(t *testing.T) {
 		{"only spaces", `{"d":"a b"}`, `{"d":"a  b"}`, "changed d: a[ ]b | a[  ]b"},
 		{"nothing known before", ``, `{"name":"a"}`, "added name:  | [a]"},
 	} {
-		changes, _ := compareDefinitions(wire.Raw(tt.was), wire.Raw(tt.now))
+		changes, _ := Compare(wire.Raw(tt.was), wire.Raw(tt.now))
 		var lines []string
 		for _, c := range changes {
 			lines = append(lines, fmt.Sprintf("%s %s: %s | %s", c.Kind, strings.Join(c.Path, "."), marked(c.Was), marked(c.Now)))
@@ -55,7 +55,7 @@ func TestCompareIsBounded(t *testing.T) {
 	deep := func(leaf string) wire.Raw {
 		return wire.Raw(`{"inputSchema":` + strings.Repeat(`{"a":`, 500) + leaf + strings.Repeat("}", 500) + "}")
 	}
-	if changes, _ := compareDefinitions(deep("1"), deep("2")); len(changes) != 1 || len(changes[0].Path) != maxLeafDepth {
+	if changes, _ := Compare(deep("1"), deep("2")); len(changes) != 1 || len(changes[0].Path) != maxLeafDepth {
 		t.Errorf("deep: %d changes", len(changes))
 	}
 	wide := func(last string) wire.Raw {
@@ -65,7 +65,7 @@ func TestCompareIsBounded(t *testing.T) {
 		}
 		return append(b, `"last":`+last+"}"...)
 	}
-	if changes, same := compareDefinitions(wide("1"), wide("2")); len(changes) != 1 || same != 5*maxLeaves {
+	if changes, same := Compare(wide("1"), wide("2")); len(changes) != 1 || same != 5*maxLeaves {
 		t.Errorf("wide: %d changes, %d the same", len(changes), same)
 	}
 	a, b := strings.Repeat("a b ", 20000), strings.Repeat("c d ", 20000)
@@ -80,7 +80,7 @@ func FuzzCompare(f *testing.F) {
 	f.Add("", "\xff\u202e x")
 	f.Fuzz(func(t *testing.T, was, now string) {
 		x, y := compareTexts(was, now)
-		plain := func(segments []segment) (all, common string) {
+		plain := func(segments []Segment) (all, common string) {
 			for _, s := range segments {
 				all += s.Text
 				if !s.Marked {

@@ -1,14 +1,16 @@
-package webui
+package schemaform
 
 import (
 	"strings"
 
+	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/webui/jsontext"
 	"mcpgateway/internal/wire"
 )
 
 const (
-	// maxSchemaFields bounds the properties of one schema on a page.
-	maxSchemaFields = 300
+	// MaxProperties bounds the properties of one schema on a page.
+	MaxProperties = 300
 	// maxSchemaDepth bounds how deep they nest, through references too.
 	maxSchemaDepth = 6
 	// maxSchemaSteps bounds the schemas that are looked at for that.
@@ -17,13 +19,13 @@ const (
 	maxEnum = 30
 )
 
-// schemaField is one property of a schema, in words.
-type schemaField struct {
+// Property is one property of a schema, in words.
+type Property struct {
 	Name, Type, Title, Description string
 	Required                       bool
 	Notes                          []string // its constraints
 	Values                         []string // of an enum
-	Fields                         []schemaField
+	Fields                         []Property
 }
 
 // constraints are the members of a schema that restrict its values, in words.
@@ -51,21 +53,29 @@ func (s *schemaReader) step() bool {
 	return true
 }
 
-// schemaOf returns a schema for a person. empty says what a schema without properties means.
-func schemaOf(title string, schema wire.Value, empty string) schemaView {
-	s := schemaReader{root: schema, left: maxSchemaFields, steps: maxSchemaSteps}
-	return schemaView{Title: title, Fields: s.fields(s.resolve(schema, 0), 0), More: s.more, Empty: empty}
+// View is a schema for a person.
+type View struct {
+	Title  string
+	Fields []Property
+	More   bool // it is larger than what is shown
+	Empty  string
 }
 
-// argumentsOf returns the arguments of a prompt.
-func argumentsOf(list wire.Value) schemaView {
-	v := schemaView{Title: "Arguments", Empty: "It takes no arguments."}
+// Describe returns a schema for a person. empty says what a schema without properties means.
+func Describe(title string, schema wire.Value, empty string) View {
+	s := schemaReader{root: schema, left: MaxProperties, steps: maxSchemaSteps}
+	return View{Title: title, Fields: s.fields(s.resolve(schema, 0), 0), More: s.more, Empty: empty}
+}
+
+// DescribeArguments returns the arguments of a prompt.
+func DescribeArguments(list wire.Value) View {
+	v := View{Title: "Arguments", Empty: "It takes no arguments."}
 	for arg := range list.Elements() {
-		if len(v.Fields) == maxSchemaFields {
+		if len(v.Fields) == MaxProperties {
 			v.More = true
 			break
 		}
-		v.Fields = append(v.Fields, schemaField{
+		v.Fields = append(v.Fields, Property{
 			Name: arg.Get("name").Str(), Type: "string", Title: arg.Get("title").Str(), Description: arg.Get("description").Str(), Required: arg.Get("required").Bool(),
 		})
 	}
@@ -73,7 +83,7 @@ func argumentsOf(list wire.Value) schemaView {
 }
 
 // fields returns the properties of an object, or of the elements of an array.
-func (s *schemaReader) fields(schema wire.Value, depth int) (all []schemaField) {
+func (s *schemaReader) fields(schema wire.Value, depth int) (all []Property) {
 	if depth > maxSchemaDepth || !s.step() {
 		s.more = true
 		return nil
@@ -95,12 +105,12 @@ func (s *schemaReader) fields(schema wire.Value, depth int) (all []schemaField) 
 }
 
 // field describes one property.
-func (s *schemaReader) field(name string, required bool, schema wire.Value, depth int) schemaField {
+func (s *schemaReader) field(name string, required bool, schema wire.Value, depth int) Property {
 	schema = s.resolve(schema, depth)
-	f := schemaField{Name: name, Type: s.typeOf(schema, depth), Required: required, Title: schema.Get("title").Str(), Description: schema.Get("description").Str()}
+	f := Property{Name: name, Type: s.typeOf(schema, depth), Required: required, Title: schema.Get("title").Str(), Description: schema.Get("description").Str()}
 	for _, c := range constraints {
 		if v := schema.Get(c.member); v.Exists() {
-			f.Notes = append(f.Notes, c.words+" "+clip(string(v.Raw()), 200))
+			f.Notes = append(f.Notes, c.words+" "+plaintext.Clip(string(v.Raw()), 200))
 		}
 	}
 	for v := range schema.Get("enum").Elements() {
@@ -108,7 +118,7 @@ func (s *schemaReader) field(name string, required bool, schema wire.Value, dept
 			f.Values = append(f.Values, "…")
 			break
 		}
-		f.Values = append(f.Values, clip(plain(v), 120))
+		f.Values = append(f.Values, plaintext.Clip(jsontext.Plain(v), 120))
 	}
 	inner := schema
 	if items := s.resolve(schema.Get("items"), depth); items.Kind() == '{' {
@@ -161,7 +171,7 @@ func (s *schemaReader) typeOf(schema wire.Value, depth int) string {
 	if format := schema.Get("format").Str(); format != "" {
 		text = strings.TrimSpace(text + " (" + format + ")")
 	}
-	return clip(text, 120)
+	return plaintext.Clip(text, 120)
 }
 
 // resolve follows a reference inside the same schema. Others are left alone.

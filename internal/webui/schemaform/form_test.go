@@ -1,4 +1,4 @@
-package webui
+package schemaform
 
 import (
 	"net/url"
@@ -10,10 +10,10 @@ import (
 )
 
 // fill posts a form as a browser does, with the text of each field that has a label.
-func fill(f *formField, with map[string]string) url.Values {
+func fill(f *Field, with map[string]string) url.Values {
 	out := url.Values{}
-	var walk func(f *formField)
-	walk = func(f *formField) {
+	var walk func(f *Field)
+	walk = func(f *Field) {
 		value := f.Value
 		if text, ok := with[f.Name]; ok {
 			value = text
@@ -83,13 +83,13 @@ func TestFormsGiveJSON(t *testing.T) {
 		"a hostile name":                  {`{"type":"object","properties":{"<b>\"\u202e":{"type":"string"}}}`, map[string]string{"<b>\"\u202e": "x"}, "{\"<b>\\\"\u202e\":\"x\"}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			schema := valueOf([]byte(tt.schema))
-			empty := newForm(formPrefix, schema, nil)
+			schema := wire.ValueOf([]byte(tt.schema))
+			empty := New("f", schema, nil)
 			if empty.Root == nil {
 				t.Fatal(empty.Why)
 			}
-			f := newForm(formPrefix, schema, fill(empty.Root, tt.with))
-			raw, ok := f.value()
+			f := New("f", schema, fill(empty.Root, tt.with))
+			raw, ok := f.Value()
 			if ok != (tt.want != "") || ok && string(raw) != tt.want {
 				t.Fatalf("%s, %v", raw, ok)
 			}
@@ -104,7 +104,7 @@ func TestFormsGiveJSON(t *testing.T) {
 
 // Items of an array are added and removed, and the others keep what was typed.
 func TestFormsRearrange(t *testing.T) {
-	schema := valueOf([]byte(`{"type":"object","properties":{"l":{"type":"array","items":{"type":"object","properties":{"a":{"type":"string"}}}}}}`))
+	schema := wire.ValueOf([]byte(`{"type":"object","properties":{"l":{"type":"array","items":{"type":"object","properties":{"a":{"type":"string"}}}}}}`))
 	posted := url.Values{"f.0.n": {"2"}, "f.0.0.0": {"x"}, "f.0.1.0": {"y"}}
 	for _, step := range []struct{ button, value, want, focus string }{
 		{"add", "f.0", `{"l":[{"a":"x"},{"a":"y"},{}]}`, "f.0.2"},
@@ -116,14 +116,14 @@ func TestFormsRearrange(t *testing.T) {
 		for name, values := range posted {
 			with[name] = values
 		}
-		f := newForm(formPrefix, schema, with)
-		raw, _ := f.value()
+		f := New("f", schema, with)
+		raw, _ := f.Value()
 		if string(raw) != step.want {
 			t.Errorf("%s %s: %s", step.button, step.value, raw)
 		}
 		focused := ""
-		var walk func(f *formField)
-		walk = func(f *formField) {
+		var walk func(f *Field)
+		walk = func(f *Field) {
 			if f.Focus {
 				focused = f.Path
 			}
@@ -148,7 +148,7 @@ func TestFormsGiveUp(t *testing.T) {
 		"no object": `{"type":"string"}`, "not JSON Schema": `[]`, "true": `true`, "too wide": wide + `}}`,
 		"a loop": `{"$ref":"#"}`,
 	} {
-		if f := newForm(formPrefix, valueOf([]byte(schema)), nil); f.Root != nil || f.Why == "" {
+		if f := New("f", wire.ValueOf([]byte(schema)), nil); f.Root != nil || f.Why == "" {
 			t.Errorf("%s has a form", name)
 		}
 	}
@@ -164,7 +164,7 @@ func FuzzForm(f *testing.F) {
 		}
 		posted, _ := url.ParseQuery(query)
 		for _, q := range []url.Values{nil, posted} {
-			form := newForm(formPrefix, valueOf(schema), q)
+			form := New("f", wire.ValueOf(schema), q)
 			if form.Root == nil {
 				if form.Why == "" {
 					t.Fatal("no form, and no reason")
@@ -172,9 +172,9 @@ func FuzzForm(f *testing.F) {
 				continue
 			}
 			n := 0
-			var walk func(f *formField)
-			walk = func(f *formField) {
-				if n++; n > maxFormFields {
+			var walk func(f *Field)
+			walk = func(f *Field) {
+				if n++; n > MaxFields {
 					t.Fatal("too many fields")
 				}
 				for _, inner := range f.Fields {
@@ -182,7 +182,7 @@ func FuzzForm(f *testing.F) {
 				}
 			}
 			walk(form.Root)
-			if raw, ok := form.value(); ok && wire.Check(raw, wire.Limits{}, wire.Lenient) != nil {
+			if raw, ok := form.Value(); ok && wire.Check(raw, wire.Limits{}, wire.Lenient) != nil {
 				t.Fatalf("no JSON: %s", raw)
 			}
 		}

@@ -1,19 +1,16 @@
-package webui
+package schemaform
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf16"
 
-	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
-// value returns the JSON of what a person has filled in, and whether there is nothing to correct. Otherwise fields
+// Value returns the JSON of what a person has filled in, and whether there is nothing to correct. Otherwise fields
 // have their problems.
-func (f *form) value() (wire.Raw, bool) {
+func (f *Form) Value() (wire.Raw, bool) {
 	raw, ok := f.Root.value()
 	if raw == nil {
 		raw = wire.Raw("{}")
@@ -22,7 +19,7 @@ func (f *form) value() (wire.Raw, bool) {
 }
 
 // value returns the JSON of a field, nil if the field is left out.
-func (f *formField) value() (raw wire.Raw, ok bool) {
+func (f *Field) value() (raw wire.Raw, ok bool) {
 	switch f.Kind {
 	case fieldObject:
 		return f.object()
@@ -51,7 +48,7 @@ func (f *formField) value() (raw wire.Raw, ok bool) {
 }
 
 // empty returns the value of a field without one.
-func (f *formField) empty() (wire.Raw, bool) {
+func (f *Field) empty() (wire.Raw, bool) {
 	if f.Required && f.nullable {
 		return wire.Raw("null"), true
 	}
@@ -59,7 +56,7 @@ func (f *formField) empty() (wire.Raw, bool) {
 }
 
 // withZone returns the text of a field. Times of browsers have no zone and may lack the seconds, which RFC 3339 requires.
-func (f *formField) withZone() string {
+func (f *Field) withZone() string {
 	if f.Input != "time" && f.Input != "datetime-local" || strings.ContainsAny(f.Value, "Z+") {
 		return f.Value
 	}
@@ -71,7 +68,7 @@ func (f *formField) withZone() string {
 }
 
 // json returns the value of a field in which a person writes JSON: a number, or anything.
-func (f *formField) json() (wire.Raw, bool) {
+func (f *Field) json() (wire.Raw, bool) {
 	raw := wire.Raw(strings.TrimSpace(f.Value))
 	if len(raw) == 0 {
 		return f.empty()
@@ -83,7 +80,7 @@ func (f *formField) json() (wire.Raw, bool) {
 		}
 		return nil, false
 	}
-	if v := valueOf(raw); f.Kind == fieldNumber && v.Kind() != '0' {
+	if v := wire.ValueOf(raw); f.Kind == fieldNumber && v.Kind() != '0' {
 		f.Problem = "Write a number, such as 5."
 		return nil, false
 	} else if _, whole := v.Int(); f.integer && !whole && bytes.ContainsAny(raw, ".eE") {
@@ -93,10 +90,10 @@ func (f *formField) json() (wire.Raw, bool) {
 	return raw, true
 }
 
-func (f *formField) object() (wire.Raw, bool) {
+func (f *Field) object() (wire.Raw, bool) {
 	ok, some := true, false
 	b := wire.Raw("{")
-	var missing []*formField
+	var missing []*Field
 	for _, m := range f.Fields {
 		raw, good := m.value()
 		ok = ok && good
@@ -121,7 +118,7 @@ func (f *formField) object() (wire.Raw, bool) {
 	return append(b, '}'), ok
 }
 
-func (f *formField) list() (wire.Raw, bool) {
+func (f *Field) list() (wire.Raw, bool) {
 	if len(f.Fields) == 0 && !f.Required {
 		return nil, true
 	}
@@ -141,7 +138,7 @@ func (f *formField) list() (wire.Raw, bool) {
 	return append(b, ']'), ok
 }
 
-func (f *formField) many() (wire.Raw, bool) {
+func (f *Field) many() (wire.Raw, bool) {
 	b, some := wire.Raw("["), false
 	for _, o := range f.Options {
 		if o.Selected {
@@ -156,34 +153,4 @@ func (f *formField) many() (wire.Raw, bool) {
 		return nil, true
 	}
 	return append(b, ']'), true
-}
-
-// sameJSON reports whether two values have the same text, but for spaces.
-func sameJSON(a, b wire.Raw) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	var x, y bytes.Buffer
-	return len(a) < maxRaw && len(b) < maxRaw && json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
-}
-
-// spelled returns JSON for a person to edit. Invisible characters, which a page shows in another form, are escapes.
-func spelled(raw wire.Raw) string {
-	text := string(raw)
-	if b, cut := indented(raw); !cut {
-		text = b
-	}
-	var out strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '\n' || r == '\t' || r >= ' ' && r != 0x7f && !plaintext.IsInvisible(r) && r != '\u2028' && r != '\u2029':
-			out.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&out, `\u%04x`, r)
-		}
-	}
-	return out.String()
 }
