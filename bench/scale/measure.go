@@ -27,17 +27,21 @@ import (
 
 // cost is what one operation costs on average.
 type cost struct {
-	Store   float64 // processor time of Redis, in microseconds
-	Replica float64 // processor time of the replica, in microseconds
+	Store    float64 // processor time of Redis, in microseconds
+	Replica  float64 // processor time of the replica, in microseconds
+	Commands float64 // of Redis, those in scripts too
 }
 
 // costs are what everything costs.
 type costs struct {
 	Adopt, AdoptSubscribed, Subscribe, Limit, Event, Ask cost
+	TaskAdd, TaskList, ResultPut, ResultRead             cost
+	GrantRead, GrantRenew                                cost
 	Note                                                 cost    // Store: for each replica that reads it; Replica: likewise
 	Beat                                                 float64 // processor time of Redis for one idle replica, in microseconds a second
 
 	SubscribedBytes, EndedBytes, EventBytes, TokenBytes float64 // in the store
+	TaskBytes, ResultBytes, GrantBytes                  float64 // likewise
 	SessionBytes                                        float64 // in a replica, of a session without streams
 }
 
@@ -80,6 +84,7 @@ const workers = 32
 // each makes an operation n times, and returns its cost and the bytes that it leaves in the store.
 func (b *bench) each(n int, do func(i int) error) (cost, float64) {
 	memory := b.info("memory", "used_memory")
+	commands := b.info("stats", "total_commands_processed")
 	server, own := b.used()
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -93,7 +98,8 @@ func (b *bench) each(n int, do func(i int) error) (cost, float64) {
 	group.Wait()
 	serverAfter, ownAfter := b.used()
 	per := 1e6 / float64(n)
-	return cost{(serverAfter - server) * per, (ownAfter - own) * per}, (b.info("memory", "used_memory") - memory) / float64(n)
+	commands = b.info("stats", "total_commands_processed") - commands
+	return cost{(serverAfter - server) * per, (ownAfter - own) * per, commands / float64(n)}, (b.info("memory", "used_memory") - memory) / float64(n)
 }
 
 func id(i int) string { return fmt.Sprintf("session-%d", i) }
@@ -136,6 +142,9 @@ func (b *bench) measure() costs {
 		_, err := b.store.PutNew(b.ctx, store.Key{Kind: "token", Name: id(i)}, []byte{1}, time.Hour)
 		return err
 	})
+	b.measureTasks(&c)
+	b.measureResults(&c)
+	b.measureGrants(&c)
 	b.measureReplicas(&c)
 	c.SessionBytes = sessionBytes()
 	return c
@@ -185,6 +194,7 @@ func (b *bench) measureReplicas(c *costs) {
 	})
 	c.Note.Store /= readers
 	c.Note.Replica /= readers
+	c.Note.Commands /= readers
 	end()
 	group.Wait()
 }

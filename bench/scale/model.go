@@ -11,6 +11,11 @@ type assumptions struct {
 	Events             float64 // recorded events for each call
 	Asks               float64 // share of the calls that ask their user something
 	Limited            float64 // share of the calls that a limit counts
+	Tasks              float64 // share of the calls that begin a task
+	Results            float64 // share of the calls with a long result that is kept, and read at another replica once
+	Granted            float64 // share of the sessions whose calls use a grant of their user, which is renewed once an hour
+	ResultLife         float64 // results.ttl in seconds; tasks are kept as long
+	ResultsMemory      float64 // results.memory of a replica, in MiB
 	Idle               float64 // limits.session_idle in seconds
 	EventLife          float64 // for how long the events of a call that has ended are kept, in seconds
 	MaxSessions        float64 // limits.max_sessions of a replica
@@ -29,6 +34,7 @@ type demand struct {
 	StoreOps      float64 // a second
 	StoreCores    float64
 	StoreMiB      float64
+	ResultsMiB    float64 // part of StoreMiB
 	NotesCores    float64 // part of StoreCores
 	BeatCores     float64 // part of StoreCores
 }
@@ -47,18 +53,24 @@ func compute(a assumptions, c costs) demand {
 
 	adopt := (1-a.Subscribed)*c.Adopt.Store + a.Subscribed*c.AdoptSubscribed.Store
 	subscribes := a.Sessions * a.Subscribed * subscriptions / 3600 // each session subscribes once an hour
-	elsewhere := (a.Replicas - 1) / a.Replicas                     // of the answers to asks
+	renewals := a.Sessions * a.Granted / 3600
+	grants := a.Granted / (1 + 30*rate/a.Replicas) // reads for each call: a replica uses a grant for 30 s
+	elsewhere := (a.Replicas - 1) / a.Replicas     // of the answers to asks
 	notes := subscribes
 	d.NotesCores = notes * (c.Note.Store * a.Replicas) / 1e6
 	d.BeatCores = a.Replicas * c.Beat / 1e6
 	d.StoreCores = d.NotesCores + d.BeatCores +
-		(d.Calls*(d.Adopted*adopt+a.Events*c.Event.Store+a.Asks*elsewhere*c.Ask.Store+a.Limited*c.Limit.Store)+subscribes*c.Subscribe.Store)/1e6
-	d.StoreOps = d.Calls*(d.Adopted+a.Events+a.Asks*elsewhere*4+a.Limited*2) + subscribes + notes*a.Replicas
-	d.StoreMiB = (a.Sessions*a.Subscribed*c.SubscribedBytes + d.Calls*a.Events*c.EventBytes*a.EventLife) / (1 << 20)
+		(d.Calls*(d.Adopted*adopt+a.Events*c.Event.Store+a.Asks*elsewhere*c.Ask.Store+a.Limited*c.Limit.Store+
+			a.Tasks*c.TaskAdd.Store+a.Results*(c.ResultPut.Store+c.ResultRead.Store)+grants*c.GrantRead.Store)+
+			subscribes*c.Subscribe.Store+renewals*c.GrantRenew.Store)/1e6
+	d.StoreOps = d.Calls*(d.Adopted+a.Events+a.Asks*elsewhere*4+a.Limited*2+a.Tasks+a.Results*3+grants) + 5*renewals + subscribes + notes*a.Replicas
+	d.ResultsMiB = min(d.Calls*a.Results*c.ResultBytes*a.ResultLife/(1<<20), a.Replicas*a.ResultsMemory)
+	d.StoreMiB = (a.Sessions*(a.Subscribed*c.SubscribedBytes+a.Granted*c.GrantBytes)+d.Calls*(a.Events*c.EventBytes*a.EventLife+a.Tasks*c.TaskBytes*a.ResultLife))/(1<<20) + d.ResultsMiB
 
 	adoptOwn := (1-a.Subscribed)*c.Adopt.Replica + a.Subscribed*c.AdoptSubscribed.Replica
-	d.ReplicaCores = (d.Calls/a.Replicas*(a.CallCPU+d.Adopted*adoptOwn+a.Events*c.Event.Replica+a.Asks*elsewhere*c.Ask.Replica+a.Limited*c.Limit.Replica) +
-		notes*c.Note.Replica) / 1e6
+	d.ReplicaCores = (d.Calls/a.Replicas*(a.CallCPU+d.Adopted*adoptOwn+a.Events*c.Event.Replica+a.Asks*elsewhere*c.Ask.Replica+a.Limited*c.Limit.Replica+
+		a.Tasks*c.TaskAdd.Replica+a.Results*(c.ResultPut.Replica+c.ResultRead.Replica)+grants*c.GrantRead.Replica) +
+		notes*c.Note.Replica + renewals/a.Replicas*c.GrantRenew.Replica) / 1e6
 	d.ReplicaMiB = (d.KnownSessions*c.SessionBytes + a.Sessions*a.Streams/a.Replicas*a.StreamBytes) / (1 << 20)
 	return d
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -207,6 +208,49 @@ func TestCursorsSurviveANewTable(t *testing.T) {
 				t.Errorf("the whole list has changed: %s", diff)
 			}
 		})
+	}
+}
+
+// A client goes on with the list of one replica at another one, which has not read an upstream yet, or has read one more. It gets each item that both have
+// once, and learns which upstream is missing.
+func TestCursorsOfAnotherReplica(t *testing.T) {
+	upstreams := []string{"a", "b", "c"}
+	sources := []Source{source(t, "a", "a", tool("0"), tool("1")), source(t, "b", "b", tool("0"), tool("1"), tool("2"), tool("3")), source(t, "c", "c", tool("0"), tool("1"))}
+	table := func(missing int) *Table {
+		all := slices.Clone(sources)
+		if missing >= 0 {
+			all[missing] = down(all[missing])
+		}
+		return Build(Options{Policy: allowAll, PageItems: 3}, all)
+	}
+	for from := -1; from < len(sources); from++ {
+		for to := -1; to < len(sources); to++ {
+			here, there := table(from).View(call.Anonymous, nil), table(to).View(call.Anonymous, nil)
+			seen, told := make(map[string]int), make(map[string]bool)
+			cursor := ""
+			for v := here; ; v = there {
+				page := wire.ValueOf(pageOf(t, v, wire.Rev20251125, cursor))
+				for el := range page.Get("tools").Elements() {
+					seen[el.Get("name").Str()]++
+				}
+				for el := range page.Get("_meta", MetaUnavailable).Elements() {
+					told[el.Get("upstream").Str()] = true
+				}
+				if cursor = page.Get("nextCursor").Str(); cursor == "" {
+					break
+				}
+			}
+			for i, upstream := range upstreams {
+				if missing := i == from || i == to; missing != told[upstream] {
+					t.Errorf("from the replica without %d to that without %d: %s is missing: %t, the client is told: %v", from, to, upstream, missing, told)
+				}
+				for _, name := range names(t, table(-1).View(call.Anonymous, nil), call.Tool) {
+					if n := seen[name]; n > 1 || n == 0 && i != from && i != to && strings.HasPrefix(name, upstream+"__") {
+						t.Errorf("from the replica without %d to that without %d: %s comes %d times", from, to, name, n)
+					}
+				}
+			}
+		}
 	}
 }
 
