@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,6 +88,9 @@ func (o *callOptions) run(cmd *cobra.Command, args []string) error {
 	return o.print(cmd, raw)
 }
 
+// plainArgument matches the name of an argument that a user has written without --arg.
+var plainArgument = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
 // object parses the arguments given as JSON; without any it is an empty object.
 func (o *callOptions) object(stdin io.Reader, args []string) (wire.Raw, error) {
 	text := "{}"
@@ -105,6 +109,9 @@ func (o *callOptions) object(stdin io.Reader, args []string) (wire.Raw, error) {
 	}
 	raw := wire.Raw(strings.TrimSpace(text))
 	if err := wire.Check(raw, wire.Limits{}, wire.Strict); err != nil {
+		if assigned, _, is := strings.Cut(text, "="); is && plainArgument.MatchString(assigned) {
+			return nil, usageError{fmt.Errorf("the arguments are not JSON; write --arg %s for each one, or one JSON object", shellWord(text))}
+		}
 		return nil, usageError{fmt.Errorf("the arguments are not valid JSON: %w", err)}
 	}
 	if wire.ValueOf(raw).Kind() != '{' {

@@ -86,6 +86,13 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if moved := func(v hostimport.Variable) bool { return v.Moved }; o.env != "" && !slices.ContainsFunc(im.Variables, moved) {
+		folded(cmd.ErrOrStderr(), "No value had to be moved, so %s is not written.\n", o.env)
+		o.env, opts.EnvFile = "", ""
+		if im, err = opts.Import(files...); err != nil {
+			return err
+		}
+	}
 	outputs := []output{{o.out, "-o", 0o644, im.YAML}, {o.env, "--env", 0o600, []byte(im.Env.Reveal())}}
 	for _, f := range outputs { // refuse before anything is written
 		if _, err := os.Lstat(f.name); err == nil && !o.force {
@@ -191,10 +198,6 @@ func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 		folded(stderr, "%s\n", r)
 	}
 	fmt.Fprintf(stderr, "%s imported.\n", console.Count(im.Upstreams, "upstream"))
-	file := o.out
-	if file == "" {
-		file = "gateway.yaml"
-	}
 	unset := im.Variables
 	if o.env != "" {
 		if o.out != "" {
@@ -211,7 +214,11 @@ func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 		}
 		fmt.Fprintln(stderr)
 	}
-	fmt.Fprintf(stderr, "Then: gateway check -c %s\n", file)
+	if o.out == "" {
+		folded(stderr, "No configuration is written: name a new file with -o, or add the servers to your gateway.yaml with --merge.\n")
+		return
+	}
+	fmt.Fprintf(stderr, "Then: gateway check -c %s\n", shellWord(o.out))
 }
 
 // shellPath is a path for the command . of a shell, which searches a name without a slash in the PATH.

@@ -60,6 +60,10 @@ auth:
   api_keys:
     - id: %s%s
       sha256: %s
+
+# Without a policy, clients with a key may use nothing. This allows all of them
+# everything; docs/configuration.md shows rules for less:
+#policy: {default: allow}
 `, key, wire.String(id), of, digest)
 			return err
 		},

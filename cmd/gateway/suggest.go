@@ -40,6 +40,15 @@ func verbs(cmd *cobra.Command) []string {
 
 // unknownFlag is the error of a flag that cannot be parsed; for an unknown one it suggests a known one.
 func unknownFlag(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		switch f := invalid.GetFlag(); f.Value.Type() {
+		case "duration":
+			return usageError{fmt.Errorf("--%s %s: must be a number with a unit, such as 5s or 2m", f.Name, invalid.GetValue())}
+		case "bool":
+			return usageError{fmt.Errorf("--%s=%s: must be true or false; --%s alone means true", f.Name, invalid.GetValue(), f.Name)}
+		}
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
 		return usageError{err}

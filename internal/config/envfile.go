@@ -57,7 +57,7 @@ func (e *entry) mergeEnvFile(m *mapping) {
 func (d *decoder) readVariableFile(file string) ([]byte, error) {
 	data, err := d.read(file)
 	if err != nil {
-		return nil, fmt.Errorf("cannot be read: %w", configfile.Reason(err))
+		return nil, fmt.Errorf("%s cannot be read: %w", configfile.Quote(file), configfile.Reason(err))
 	}
 	return data, d.vars.take(len(data))
 }

@@ -86,7 +86,11 @@ func Login(ctx context.Context, cfg *config.Config, name string, port int, show 
 		return err
 	}
 	if u.Auth.Kind != config.CredentialUser {
-		return fmt.Errorf("the upstream %s takes no grants of users; set auth: {kind: user} for it first", u.Name)
+		how := ""
+		if u.URL != "" {
+			how = ", such as with gateway add " + u.Name + " URL --oauth --replace"
+		}
+		return fmt.Errorf("the upstream %s takes no grants of users; set auth: {kind: user} for it first%s", u.Name, how)
 	}
 	grants, err := openGrants(cfg)
 	if err != nil {

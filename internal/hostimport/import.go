@@ -320,7 +320,7 @@ func (im *importer) nameServers() {
 			continue
 		}
 		if is := im.ownGateway(s); is != "" {
-			im.leaveOut(s, "is left out: %s, and a gateway in front of itself would list its own tools without end", is)
+			im.leaveOut(s, "is left out: %s", is)
 			continue
 		}
 		if first := taken[base]; first != nil && im.same(first, s) {
