@@ -27,7 +27,7 @@ var (
 // stdio. It lives as long as the channel. Each request runs on a goroutine of its own.
 type peer struct {
 	s            *Server
-	id           string          // unguessable
+	id           string          // unguessable, see newPeerID
 	remote       string          // the client's address, "" on stdio
 	share        fairshare.Share // for answers that the client has not read; not used on stdio
 	principal    *call.Principal
@@ -52,7 +52,7 @@ type peer struct {
 // the channel is gone.
 func (s *Server) newPeer(ctx context.Context, principal *call.Principal, st *stream.Stream) *peer {
 	p := &peer{
-		s: s, id: session.NewID(), principal: principal, stream: st,
+		s: s, id: s.newPeerID(), principal: principal, stream: st,
 		inflight: make(map[wire.ID]*exchange), listens: make(map[wire.ID]*subscription),
 	}
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx)) // only cancel ends it, so that the cause is known
@@ -321,11 +321,16 @@ func (s *peerSet) add(p *peer) {
 	s.byID[p.id] = p
 }
 
-// get returns the principal's peer with this id. The error is that of [session.Table.Get].
-func (s *peerSet) get(id string, principal *call.Principal) (*peer, error) {
+// find returns the peer with this id, nil for none.
+func (s *peerSet) find(id string) *peer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.byID[id]
+	return s.byID[id]
+}
+
+// get returns the principal's peer with this id. The error is that of [session.Table.Get].
+func (s *peerSet) get(id string, principal *call.Principal) (*peer, error) {
+	p := s.find(id)
 	if p == nil {
 		return nil, session.ErrUnknown
 	}

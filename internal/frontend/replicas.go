@@ -66,6 +66,7 @@ func (s *Server) Requests() map[string]RequestHandler {
 		requestAsk:    s.handleAsk,
 		requestResume: s.handleResume,
 		requestMove:   s.handleMove,
+		requestPost:   s.handlePost,
 	}
 }
 

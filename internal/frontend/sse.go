@@ -98,10 +98,13 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, principal *call
 		return
 	}
 	p, reason := s.peers.get(names[0], principal)
-	if reason == nil && len(names) > 1 {
+	elsewhere := ""
+	if len(names) > 1 {
 		reason = session.ErrUnknown
+	} else if p == nil {
+		elsewhere = s.replicaOfPeer(names[0])
 	}
-	if reason != nil {
+	if reason != nil && elsewhere == "" {
 		s.refuseUnknownSession(w, r, wire.ID{}, principal, reason)
 		return
 	}
@@ -112,14 +115,10 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, principal *call
 		s.refuse(w, r, refused)
 		return
 	}
-	switch id, rpcErr := p.receive(body.b, requestid.Of(w), h); rpcErr {
-	case nil:
-		writeAccepted(w)
-	case errShuttingDown, errGatewayBusy:
-		s.refuseBusy(w, r, id, http.StatusServiceUnavailable, rpcErr.Message)
-	case errPeerBusy:
-		s.refuseBusy(w, r, id, http.StatusTooManyRequests, rpcErr.Message)
-	default:
-		s.rejectMessage(w, r, principal, id, http.StatusBadRequest, rpcErr)
+	if elsewhere != "" {
+		s.postElsewhere(w, r, principal, elsewhere, postedMessage{names[0], ownerOf(principal), requestid.Of(w), body.b})
+		return
 	}
+	id, why := p.receive(body.b, requestid.Of(w), h)
+	s.answerPost(w, r, principal, postStatus(why), id, why)
 }

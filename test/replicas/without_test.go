@@ -1,6 +1,7 @@
 package replicas
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -91,7 +92,7 @@ func TestWithoutStore(t *testing.T) {
 	everywhere(t)
 
 	tests := map[string]func(*testing.T){
-		"the stream of a call": w.resumeCall, "another stream": w.resumeStream, "the answer to a question": w.answer, "a cancellation": w.cancel,
+		"the stream of a client over HTTP+SSE": w.postElsewhere, "the stream of a call": w.resumeCall, "another stream": w.resumeStream, "the answer to a question": w.answer, "a cancellation": w.cancel,
 		"a subscription": w.subscription, "the end of a session": w.delete, "a parked call": w.parked, "a consent": w.consent, "a limit": w.limit, "a task": taskWithoutStore,
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
@@ -200,6 +201,35 @@ func (w *withoutStore) resumeStream(t *testing.T) {
 			lists[m.Method()] = true
 		} else {
 			t.Errorf("the stream has %s", m.Text)
+		}
+	}
+}
+
+func (w *withoutStore) postElsewhere(t *testing.T) {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.r.Gateways[0].SSE, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	endpoint := ""
+	for lines := bufio.NewScanner(stream.Body); endpoint == "" && lines.Scan(); {
+		endpoint, _ = strings.CutPrefix(lines.Text(), "data: ")
+		if !strings.HasPrefix(endpoint, "/") {
+			endpoint = ""
+		}
+	}
+	for i, want := range []int{http.StatusAccepted, http.StatusNotFound} {
+		answer, err := http.Post(strings.TrimSuffix(w.r.Gateways[i].SSE, "/sse")+endpoint, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("replica %d answers HTTP %d, want %d", i+1, answer.StatusCode, want)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func startBalanced(t testing.TB, n int, withStore bool, config Config, balance B
 	if balance == Connections {
 		url = r.TCP
 	}
-	return &Gateway{URL: url, SSE: first.SSE, Admin: first.Admin, Process: first.Process}
+	return &Gateway{URL: url, SSE: strings.TrimSuffix(url, "/mcp") + "/sse", Admin: first.Admin, Process: first.Process}
 }
 
 // sealed returns the key bridge of a configuration with the keys of a test, or its own.
