@@ -35,6 +35,8 @@ export async function watch(browser, look, ...origins) {
 export async function examine(page, name, folder) {
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   check(overflow <= 0, name, 'is', overflow, 'pixels too wide');
+  const cut = await page.evaluate(() => [...document.querySelectorAll('.attention, .card:not(.prose)')].filter((e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === 'hidden').map((e) => e.className));
+  check(cut.length === 0, name, 'text is cut in', cut.join());
   await page.evaluate(axe);
   const found = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }));
   for (const v of found.violations) fail(name, v.id, v.help, JSON.stringify(v.nodes.slice(0, 3).map((n) => [n.html.slice(0, 160), n.failureSummary])));

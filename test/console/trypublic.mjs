@@ -45,6 +45,7 @@ const parts = {
     await call(page);
     await page.waitForSelector('#question');
     check((await page.locator('#ask a').count()) === 0, 'no address', 'there is a link to it');
+    check((await page.locator('#ask button.primary').count()) === 0, 'no address', 'a person can say that they have opened it');
     await inspect(page, `${look} no address`);
     await page.click('text="Cancel the call"');
     await over(page, 'error');
