@@ -5,8 +5,9 @@ import { check, elsewhere, examine, fail, failures, launch, looks, watch } from 
 const [base, operator, other, folder] = process.argv.slice(2);
 const inspect = (page, name) => examine(page, 'public ' + name, folder);
 
-// enter logs in with the keyboard alone.
+// enter logs in with the keyboard alone, once the page has put the focus into its field.
 async function enter(page, key) {
+  await page.waitForFunction(() => document.activeElement?.id === 'token');
   await page.keyboard.type(key);
   await Promise.all([page.waitForLoadState(), page.waitForURL((u) => !u.pathname.endsWith('/login')), page.keyboard.press('Enter')]);
 }
