@@ -101,8 +101,9 @@ func TestSlowClientLosesStream(t *testing.T) {
 				w.block()
 				began := time.Now()
 				s.ServeHTTP(w, r)
-				if took := time.Since(began); took > writeTimeout {
-					t.Errorf("the request was held for %s by one write, want at most %s", took, writeTimeout)
+				const most = writeTimeout * 3 / 2 // of a write with a short end, see pieceSize
+				if took := time.Since(began); took > most {
+					t.Errorf("the request was held for %s by one write, want at most %s", took, most)
 				}
 				if f.cause != tt.wantCause {
 					t.Errorf("the call ended with %v, want %v", f.cause, tt.wantCause)
