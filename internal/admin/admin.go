@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"mcpgateway/internal/origin"
 )
@@ -48,6 +49,12 @@ type Options struct {
 	Guard func() *origin.Guard
 	// Pprof serves the profiles of the Go runtime under /debug/pprof/.
 	Pprof bool
+	// Refused is told of each request that is refused, before its answer; nil: nobody is. The reason
+	// has nothing of the request.
+	Refused func(r *http.Request, status int, reason string)
+	// LevelChanging is told of a change of LogLevel while both levels are in force: before the level
+	// rises, and after it has fallen. It may be nil.
+	LevelChanging func(r *http.Request, from, to zapcore.Level)
 	// UI serves the console under /ui. It decides who may look, and which of its own pages
 	// may change something. Without it the paths do not exist.
 	UI http.Handler
@@ -79,7 +86,7 @@ func (o Options) listPages(w http.ResponseWriter, _ *http.Request) {
 // machinePages returns the handler of everything that no page of a browser asks for.
 func (o Options) machinePages() http.Handler {
 	r := chi.NewRouter()
-	r.Use(refusePages)
+	r.Use(o.refusePages)
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{"status": "ok"})
 	})
@@ -155,8 +162,8 @@ func (o Options) serveStatus(w http.ResponseWriter, _ *http.Request) {
 func (o Options) requireToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if o.Token == "" {
-			http.Error(w, "forbidden: the status is shown here only if admin.token is set; "+
-				"without it, run gateway status as the user who runs the gateway", http.StatusForbidden)
+			o.refuse(w, r, http.StatusForbidden, "forbidden: the status is shown here only if admin.token is set; "+
+				"without it, run gateway status as the user who runs the gateway")
 			return
 		}
 		o.authorize(next).ServeHTTP(w, r)
@@ -170,8 +177,8 @@ func (o Options) authorize(next http.Handler) http.Handler {
 		if o.Token == "" {
 			// A web page that rebound its name to loopback is local too, but its Host is not.
 			if !origin.IsLocal(r) || !origin.IsLoopbackHost(r.Host) {
-				http.Error(w, "forbidden: set admin.token to use this from other machines or through a proxy; "+
-					"without a token, send the request directly to 127.0.0.1 or localhost on this machine", http.StatusForbidden)
+				o.refuse(w, r, http.StatusForbidden, "forbidden: set admin.token to use this from other machines or through a proxy; "+
+					"without a token, send the request directly to 127.0.0.1 or localhost on this machine")
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -180,7 +187,7 @@ func (o Options) authorize(next http.Handler) http.Handler {
 		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if !ok || subtle.ConstantTimeCompare([]byte(token), []byte(o.Token)) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "unauthorized: send admin.token as a bearer token", http.StatusUnauthorized)
+			o.refuse(w, r, http.StatusUnauthorized, "unauthorized: send admin.token as a bearer token")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -194,8 +201,8 @@ func (o Options) checkHost(next http.Handler) http.Handler {
 		// A browser always sends Host. Health checks of balancers in HTTP/1.0 do not.
 		probe := r.Host == "" && len(r.Header["Origin"]) == 0
 		if reason := o.Guard().Refusal(r); reason != "" && !probe {
-			http.Error(w, "forbidden: "+reason+"; on this machine use 127.0.0.1, [::1] or localhost, "+
-				"from elsewhere an IP address of this machine or a name listed under allowed_hosts", http.StatusForbidden)
+			o.refuse(w, r, http.StatusForbidden, "forbidden: "+reason+"; on this machine use 127.0.0.1, [::1] or localhost, "+
+				"from elsewhere an IP address of this machine or a name listed under allowed_hosts")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -205,16 +212,25 @@ func (o Options) checkHost(next http.Handler) http.Handler {
 // refusePages refuses requests to change something that a web page makes a browser send: the
 // browser is trusted by its address, the page is not. No page has a reason to do that here,
 // whatever its origin. The console checks its own.
-func refusePages(next http.Handler) http.Handler {
+func (o Options) refusePages(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 		if !reads && (len(r.Header["Origin"]) > 0 || crossOrigin.Check(r) != nil) {
-			http.Error(w, "forbidden: pages in a browser may not do this", http.StatusForbidden)
+			o.refuse(w, r, http.StatusForbidden, "forbidden: pages in a browser may not do this")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// refuse answers a request that is refused.
+func (o Options) refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
+	if o.Refused != nil {
+		_, reason, _ := strings.Cut(text, ": ")
+		o.Refused(r, status, reason)
+	}
+	http.Error(w, text, status)
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

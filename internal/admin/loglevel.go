@@ -33,6 +33,13 @@ func (o Options) setLogLevel(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `bad request: send {"level": "debug"}, or info, warn or error`, http.StatusBadRequest)
 		return
 	}
+	from := o.LogLevel.Level()
+	if level > from && o.LevelChanging != nil {
+		o.LevelChanging(r, from, level)
+	}
 	o.LogLevel.SetLevel(level)
+	if level < from && o.LevelChanging != nil {
+		o.LevelChanging(r, from, level)
+	}
 	o.serveLogLevel(w, r)
 }

@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,5 +75,34 @@ func TestLogLevelIsForAdmins(t *testing.T) {
 	}
 	if status, _ := levelRequest(handler(Options{}), "GET", "", ""); status != http.StatusNotFound {
 		t.Errorf("without a level: %d", status)
+	}
+}
+
+// A change is told while the lower level is in force, so that the log has it.
+func TestLevelChangesAreTold(t *testing.T) {
+	level := zap.NewAtomicLevelAt(zap.WarnLevel)
+	var told []string
+	h := NewLocal(Options{LogLevel: &level, LevelChanging: func(_ *http.Request, from, to zapcore.Level) {
+		told = append(told, from.String()+" "+to.String()+" "+level.String())
+	}})
+	for _, to := range []string{"error", "error", "debug"} {
+		levelRequest(h, "PUT", `{"level":"`+to+`"}`, "")
+	}
+	if want := []string{"warn error warn", "error debug debug"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+}
+
+// Each refused request is told, with its status and no token.
+func TestRefusedRequestsAreTold(t *testing.T) {
+	level := zap.NewAtomicLevelAt(zap.InfoLevel)
+	var told []string
+	h := handler(Options{LogLevel: &level, Token: "s3cret", Refused: func(r *http.Request, status int, reason string) {
+		told = append(told, fmt.Sprint(r.URL.Path, " ", status, " ", reason))
+	}})
+	levelRequest(h, "GET", "", "wr0ng")
+	levelRequest(h, "GET", "", "s3cret")
+	if want := []string{"/-/loglevel 401 send admin.token as a bearer token"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }

@@ -341,8 +341,9 @@ func (doc *document) checkUpstreamsOf(r *locatedRule) {
 	}
 }
 
-// checkReachable warns of a rule that can never match. If the rule restricts and no principal can match it,
-// that is an error: the items that it should restrict would be open.
+// checkReachable warns of a rule that can never match. If the rule restricts, and no principal can match it or
+// it misspells an upstream, that is an error: the items that it should restrict would be open. A rule
+// for an upstream that was removed stays a warning.
 func (doc *document) checkReachable(r *locatedRule) {
 	report := r.at.warnf
 	if r.Effect != Allow {
@@ -377,11 +378,29 @@ func (doc *document) checkReachable(r *locatedRule) {
 			}
 		}
 	}
+	if near := doc.misspelled(r, names); near != "" && r.Effect != Allow {
+		report("what", "the rule never matches: public names here do not begin like that; did you mean %q?", near)
+		return
+	}
 	begin := append(append([]string{}, names...), uris...)
 	if len(begin) > maxNamed {
 		begin = append(begin[:maxNamed], "…")
 	}
 	r.at.warnf("what", "the rule never matches: public names here begin with %s", strings.Join(begin, ", "))
+}
+
+// misspelled returns the beginning of public names that a glob of a rule probably means, "" for none.
+func (doc *document) misspelled(r *locatedRule, names []string) string {
+	for _, pattern := range append(append([]string{}, r.What.Tools...), r.What.Prompts...) {
+		prefix, _, found := strings.Cut(pattern, doc.Namespace.Separator)
+		if !found {
+			continue
+		}
+		if near := plaintext.Nearest(prefix+doc.Namespace.Separator, names); near != "" {
+			return near
+		}
+	}
+	return ""
 }
 
 // prefixes returns the beginnings of public names and URIs of the upstreams that the globs match; known is

@@ -23,6 +23,7 @@ type metrics struct {
 	// that was not; the start counts as one.
 	reloaded, reloadedAt prometheus.Gauge
 	build                *prometheus.GaugeVec
+	adminRefused         prometheus.Counter
 }
 
 // The outcomes of reloads. Their counters exist from the start with the value 0: an alert
@@ -35,6 +36,9 @@ const (
 
 func newMetrics(version string) *metrics {
 	m := &metrics{
+		adminRefused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mcp_gateway_admin_refused_requests_total", Help: "Requests to the admin address that were refused.",
+		}),
 		items: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mcp_gateway_table_items", Help: "Items in the merged catalog.",
 		}, []string{"kind"}),
@@ -69,7 +73,7 @@ func newMetrics(version string) *metrics {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.items, m.profileItems, m.swaps, m.held, m.reloads, m.reloaded, m.reloadedAt, m.build}
+	return []prometheus.Collector{m.items, m.profileItems, m.swaps, m.held, m.reloads, m.reloaded, m.reloadedAt, m.build, m.adminRefused}
 }
 
 // inForce notes that the configuration was read and is in force, refused that it was not.

@@ -52,7 +52,7 @@ func (g *Gateway) serveInstance(life context.Context) {
 		return
 	}
 	srv := &http.Server{
-		Handler:     admin.NewLocal(admin.Options{Reload: g.handleReload, Status: g.handleStatus, LogLevel: g.loggerLevel}),
+		Handler:     admin.NewLocal(admin.Options{Reload: g.handleReload, Status: g.handleStatus, LogLevel: g.loggerLevel, LevelChanging: g.logLevelChanging}),
 		ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: g.errorLog(),
 	}
 	g.group.Go(func() error { return ignoreClosed(srv.Serve(l)) })
