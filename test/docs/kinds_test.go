@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpgateway/internal/hostimport"
 	"mcpgateway/internal/metatool"
 	"mcpgateway/internal/script"
 )
@@ -18,6 +19,7 @@ import (
 var kinds = map[string]func(*testing.T, block){
 	"yaml":     configuration,
 	"json":     oneJSON,
+	"toml":     codexTOML,
 	"jsonl":    manyJSON,
 	"cel":      condition,
 	"starlark": starlark,
@@ -61,6 +63,14 @@ func starlark(t *testing.T, b block) {
 	limits := script.Limits{Steps: 1_000_000, Calls: 100, Parallel: 8, Time: time.Minute, Output: 1 << 16}
 	if n, failed := tool.Test(t.Context(), limits, metatool.Clock{}); n == 0 || len(failed) > 0 {
 		t.Errorf("%s: of %d tests %v failed", b.place, n, failed)
+	}
+}
+
+// codexTOML checks that a block is a file of Codex that can be imported, without remarks.
+func codexTOML(t *testing.T, b block) {
+	im, err := hostimport.Options{Gateways: true}.Import(hostimport.File{Name: "config.toml", Data: []byte(b.text), Folder: "/home/me"})
+	if err != nil || im.Upstreams != 1 || len(im.Warnings) > 0 {
+		t.Errorf("the block cannot be imported: %v, %+v", err, im)
 	}
 }
 
