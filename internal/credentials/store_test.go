@@ -2,6 +2,7 @@ package credentials
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -217,5 +218,38 @@ func TestOneKeyForMany(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A folder that takes neither a lock nor a value stops no renewal: the value is kept in memory, and stored when
+// the folder takes it again.
+func TestRenewalInAFolderThatTakesNothing(t *testing.T) {
+	dir, failed := t.TempDir(), 0
+	s := OpenStore(StoreOptions{Folder: dir, Unsaved: func(error) { failed++ }})
+	at := s.values.(*folder).file("n")
+	lock := at + ".lock"
+	if err := errors.Join(os.MkdirAll(filepath.Join(at, "x"), 0o700), os.Symlink(lock, lock)); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := s.lock(t.Context(), "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.renew(t.Context(), "n", nil, "renewed"); err != nil || failed != 1 {
+		t.Errorf("%v; told %d times", err, failed)
+	}
+	unlock()
+	var got string
+	if ok, err := s.load(t.Context(), "n", &got); !ok || err != nil || got != "renewed" {
+		t.Errorf("from memory: %q, %v, %v", got, ok, err)
+	}
+	if err := errors.Join(os.RemoveAll(at), os.Remove(lock)); err != nil {
+		t.Fatal(err)
+	}
+	if left := s.saveUnsaved(t.Context()); left != 0 {
+		t.Errorf("%d values are not stored", left)
+	}
+	if ok, err := NewStore(dir).load(t.Context(), "n", &got); !ok || err != nil || got != "renewed" {
+		t.Errorf("from the folder: %q, %v, %v", got, ok, err)
 	}
 }
