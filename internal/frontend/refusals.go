@@ -119,6 +119,12 @@ func (s *Server) refuseEndpoint(w http.ResponseWriter, r *http.Request, none *No
 	none.Answer(w, r)
 }
 
+// UnknownPath counts and logs a request for a path at which nothing is served. The caller answers it.
+func (s *Server) UnknownPath(w http.ResponseWriter, r *http.Request) {
+	s.countRefused(zapcore.InfoLevel, "request refused", w, r, http.StatusNotFound, refusedEndpoint,
+		zap.String("reason", "nothing is served at this path"), zap.String("path", clip(r.URL.Path)))
+}
+
 // refuse answers a request by an HTTP status, and counts and logs it.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal, fields ...zap.Field) {
 	reason, fields := reasonOf(f.status, 0), append(fields, zap.String("reason", f.reason))

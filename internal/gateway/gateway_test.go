@@ -321,6 +321,9 @@ func TestLost(t *testing.T) {
 			}
 		}
 	}
+	if n := gauge(t, g, `mcp_gateway_refused_requests_total{reason="endpoint"}`); n != "18" {
+		t.Errorf("%s requests are counted as refused, want each of 18", n)
+	}
 	for path, method := range map[string]string{"/mcp": http.MethodPut, "/sse": http.MethodPost, "/sse/message": http.MethodDelete} {
 		req, err := http.NewRequestWithContext(t.Context(), method, base+path, nil)
 		if err != nil {

@@ -7,6 +7,12 @@ import (
 	"strings"
 )
 
+// unknownPath logs and answers a request to a path that is served to nobody.
+func (g *Gateway) unknownPath(w http.ResponseWriter, r *http.Request) {
+	g.front.UnknownPath(w, r)
+	g.notFound(w, r)
+}
+
 // notFound answers a request to a path that is not served to its sender. The answer has the
 // URL that was probably meant, and is the same for a profile that does not exist and for one
 // that the sender may not use.

@@ -27,7 +27,7 @@ func (g *Gateway) serveRoot(w http.ResponseWriter, r *http.Request) {
 		g.servePage(w, r)
 		return
 	}
-	g.notFound(w, r)
+	g.unknownPath(w, r)
 }
 
 // baseURL returns the URL at which the sender of a request reaches the gateway.

@@ -113,7 +113,7 @@ func (g *Gateway) otherRoutes() http.Handler {
 	}
 	r.Handle("/oauth/*", limitBodyTime(g.web))
 	g.routePublicUI(r)
-	r.NotFound(limitBodyTime(http.HandlerFunc(g.notFound)).ServeHTTP)
+	r.NotFound(limitBodyTime(http.HandlerFunc(g.unknownPath)).ServeHTTP)
 	return r
 }
 
