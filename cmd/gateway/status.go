@@ -205,6 +205,10 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 		if text != "" {
 			fmt.Fprintf(out, "\n%s\n", console.Wrap(console.Line(text), "", columns))
 		}
+		if b := u.BreakerSince; b != nil {
+			text := fmt.Sprintf("%s: the circuit breaker opened %s ago: calls fail at once, until one that is let through succeeds", u.Name, console.Ago(now.Sub(*b)))
+			fmt.Fprintf(out, "\n%s\n", console.Wrap(console.Line(text), "", columns))
+		}
 		if f := u.LastFailed; f != nil {
 			text := fmt.Sprintf("Last failed call of %s: %s ago, %s: %s (request %s)",
 				u.Name, console.Ago(now.Sub(f.At)), cmp.Or(f.Item, f.Method), f.Reason, f.Request)

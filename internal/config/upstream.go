@@ -151,7 +151,7 @@ func (c *ClientCert) check(m *mapping) {
 
 // Breaker configures the circuit breakers of the sessions with an upstream.
 type Breaker struct {
-	Failures int           `yaml:"failures" default:"5" min:"0" max:"1000000" doc:"failed calls in a row after which calls fail at once; 0 turns the breaker off"`
+	Failures int           `yaml:"failures" default:"5" min:"0" max:"1000000" doc:"failed calls in a row, not of one principal alone, after which calls fail at once; 0 turns the breaker off"`
 	Open     time.Duration `yaml:"open" default:"10s" min:"1ms" max:"1h" doc:"how long calls fail at once before one is tried"`
 }
 

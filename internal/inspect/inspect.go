@@ -58,6 +58,8 @@ type Upstream struct {
 	LastError *Trouble
 	// LastFailed is the last call that failed, nil if none has.
 	LastFailed *FailedCall
+	// BreakerSince is since when a circuit breaker is open, zero if none is.
+	BreakerSince time.Time
 }
 
 // Profile is how a profile is at one moment.

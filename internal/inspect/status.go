@@ -60,7 +60,9 @@ type UpstreamStatus struct {
 	LastError   string      `json:"last_error,omitempty"`
 	LastErrorAt *time.Time  `json:"last_error_at,omitempty"`
 	LastFailed  *FailedCall `json:"last_failed_call,omitempty"`
-	URLs        []URLReport `json:"urls,omitempty"` // if it has several
+	// BreakerSince is since when a circuit breaker is open, so that calls fail at once.
+	BreakerSince *time.Time  `json:"breaker_open_since,omitempty"`
+	URLs         []URLReport `json:"urls,omitempty"` // if it has several
 }
 
 // FailedCall is a call that an upstream answered with an error or did not answer.
@@ -178,6 +180,9 @@ func (u Upstream) status(t *traffic) UpstreamStatus {
 		s.LastError, s.LastErrorAt = u.LastError.Reason, &u.LastError.At
 	}
 	s.LastFailed = u.LastFailed
+	if !u.BreakerSince.IsZero() {
+		s.BreakerSince = &u.BreakerSince
+	}
 	for _, at := range u.URLs {
 		s.URLs = append(s.URLs, URLReport{at.Name, at.Sessions, at.Reason})
 	}

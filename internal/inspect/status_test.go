@@ -66,7 +66,7 @@ func TestStatus(t *testing.T) {
 
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	i := New(upstreamsOnly{all: []Upstream{
-		{Name: "a", State: connector.Ready, Since: at, Items: [call.Kinds]int{call.Tool: 2}, LastError: &Trouble{"it fell", at}},
+		{Name: "a", State: connector.Ready, Since: at, Items: [call.Kinds]int{call.Tool: 2}, LastError: &Trouble{"it fell", at}, BreakerSince: at},
 		{Name: "b", State: connector.Down, Since: at, Reason: "gone"},
 	}})
 	s, err := i.Status(Process{Version: "1", Mode: "http", Started: at, Metrics: registry})
@@ -82,6 +82,9 @@ func TestStatus(t *testing.T) {
 	}
 	if a.P95 == nil || *a.P95 < .054 || *a.P95 > .056 { // half of the durations between .01 and .1
 		t.Errorf("p95: %v", a.P95)
+	}
+	if a.BreakerSince == nil || !a.BreakerSince.Equal(at) || b.BreakerSince != nil {
+		t.Errorf("the breakers are open since %v and %v", a.BreakerSince, b.BreakerSince)
 	}
 	if b.State != "down" || b.Reason != "gone" || b.Calls != 0 || b.P95 != nil || b.LastErrorAt != nil {
 		t.Errorf("b: %+v", b)
