@@ -103,6 +103,9 @@ func (c cell) upstreams(t *testing.T) rig.Upstreams {
 	if c.stdio {
 		command := rig.FixtureCommand(t)
 		fixture["command"], fixture["args"] = command[0], command[1:]
+		if rig.Replicated() { // the suite changes the lists of a process, and the replicas then have one for it
+			fixture["session"] = "per-principal"
+		}
 	} else {
 		fixture["url"] = rig.Fixture(t, c.era)
 	}
