@@ -33,17 +33,21 @@ func readQuery(args wire.Value) (q search.Query, ignored []string, wrong string)
 	if q.Offset, wrong = readCount(args, "offset", 0); wrong != "" {
 		return q, nil, wrong
 	}
-	switch u := args.Get("upstream"); {
-	case !u.Exists(), u.Kind() == 'n':
-	case u.Kind() == '"':
-		q.Upstream = u.Str()
+	from := args.Get("upstream")
+	if !from.Exists() {
+		from = args.Get("server") // as the texts say
+	}
+	switch {
+	case !from.Exists(), from.Kind() == 'n':
+	case from.Kind() == '"':
+		q.Upstream = from.Str()
 	default:
 		return q, nil, "`upstream` must be the name of one server, a string as earlier results have it."
 	}
 	if wrong = readHints(args.Get("annotations"), &q); wrong != "" {
 		return q, nil, wrong
 	}
-	return q, membersBeside(args, "query", "limit", "offset", "upstream", "annotations"), ""
+	return q, membersBeside(args, "query", "limit", "offset", "upstream", "server", "annotations"), ""
 }
 
 // readCount reads a whole number, 0 if there is none.

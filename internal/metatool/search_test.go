@@ -23,6 +23,8 @@ func TestSearchTools(t *testing.T) {
 		{"an annotation", `{"query":"file","annotations":{"readOnlyHint":true}}`, "1 of 1 tools for \"file\", best first:\n- files__read(path: string, lines?: integer): Reads a file. [files; reads]\n" + footing},
 		{"an annotation that is false", `{"query":"file","annotations":{"destructiveHint":false,"readOnlyHint":false}}`, "1 of 1 tools for \"file\", best first:\n- files__append(): Appends to a file. [files; writes]\n" + footing},
 		{"an upstream", `{"query":"read","upstream":"files","limit":1}`, "1 of 1 tools for \"read\", best first:\n- files__read(path: string, lines?: integer): Reads a file. [files; reads]\n" + footing},
+		{"a server", `{"query":"read","server":"files","limit":1}`, "1 of 1 tools for \"read\", best first:\n- files__read(path: string, lines?: integer): Reads a file. [files; reads]\n" + footing},
+		{"another server", `{"query":"x","server":"git"}`, "isError: There is no server \"git\" here. These have tools: files."},
 		{"words in an array", `{"query":["append","to"],"limit":1}`, "1 of 1 tools for \"append to\", best first:\n- files__append(): Appends to a file. [files; writes]\n" + footing},
 		{"no words", `{"query":".*","limit":1,"upstream":"files"}`, "\".*\" has no words to search for. 1 of 3 tools:\n- files__read(path: string, lines?: integer): Reads a file. [files; reads]\nMore with offset 1.\n" + footing},
 		{"no query", `{"query":"","limit":1}`, "1 of 3 tools:\n- files__read(path: string, lines?: integer): Reads a file. [files; reads]\nMore with offset 1.\n" + footing},
@@ -159,6 +161,16 @@ func TestEffectOf(t *testing.T) {
 	}
 }
 
+// newSearchProfile returns a profile with search, and the upstream x.
+func newSearchProfile(t *testing.T) *profile.Profile {
+	t.Helper()
+	p, err := profile.New(profile.Options{Name: "p", Configured: []profile.Upstream{{Name: "x"}}, Search: true, Own: Items(Options{Search: true})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // A search reads no more of hostile definitions than it shows.
 func TestSearchWithHostileDefinitions(t *testing.T) {
 	var properties, required strings.Builder
@@ -169,14 +181,24 @@ func TestSearchWithHostileDefinitions(t *testing.T) {
 	wide := fmt.Sprintf(`{"name":"wide","description":%s,"inputSchema":{"type":"object","properties":{%s},"required":[%s]}}`,
 		wire.String(strings.Repeat("wide \n\u2028", 100_000)), properties.String(), required.String())
 	f := newFixture(t, Options{Search: true})
-	p, err := profile.New(profile.Options{Name: "p", Configured: []profile.Upstream{{Name: "x"}}, Search: true, Own: Items(Options{Search: true})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	table := catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Default: policy.Allow}), Profile: p}, []catalog.Source{upstreamOf(t, "x", wide)})
+	table := catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Default: policy.Allow}), Profile: newSearchProfile(t)}, []catalog.Source{upstreamOf(t, "x", wide)})
 	f.view = table.View(call.Anonymous, nil)
 	got := f.call(t, SearchTools, `{"query":"wide"}`)
 	if n := strings.Count(got, "\n"); n > 2 || len(got) > 2000 || !strings.Contains(got, "…") {
 		t.Errorf("%d lines, %d bytes: %.500s", n, len(got), got)
+	}
+}
+
+// What an upstream says of a tool is shown without characters that nobody sees.
+func TestSearchShowsNoInvisibleCharacters(t *testing.T) {
+	text := `"\u001b[31mred\u0000 \u202etxt\u200b \u007f\U000e0041end"`
+	text = strings.ReplaceAll(text, `\U000e0041`, `\udb40\udc41`)
+	f := newFixture(t, Options{Search: true})
+	f.view = catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Default: policy.Allow}), Profile: newSearchProfile(t)}, []catalog.Source{
+		upstreamOf(t, "x", `{"name":"odd","description":`+text+`,"inputSchema":{"type":"object","properties":{`+text+`:{"enum":[`+text+`]}}}}`),
+	}).View(call.Anonymous, nil)
+	got, _, _ := strings.Cut(f.call(t, SearchTools, `{"query":"odd"}`), "\nCall one")
+	if want := `1 of 1 tools for "odd", best first:` + "\n" + `- x__odd([31mred txt end?: "\u001b[31mred\u0000 \u202etxt\u200b \u007f\udb40\udc41end"): [31mred txt end [x; may destroy]`; got != want {
+		t.Errorf("got  %+q\nwant %+q", got, want)
 	}
 }

@@ -65,8 +65,9 @@ func requiredOf(schema wire.Value) map[string]bool {
 	return required
 }
 
-// oneLine replaces all white space by single spaces.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// oneLine replaces all white space by single spaces, and leaves out characters that nobody sees: a model
+// need not obey what a person cannot read.
+func oneLine(text string) string { return plaintext.Line(text, len(text)) }
 
 // signer writes types of one schema.
 type signer struct {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/content"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -25,7 +26,36 @@ func RejectArguments(tool string, schema *Schema, arguments wire.Raw) wire.Raw {
 	if mismatch.More > 0 {
 		fmt.Fprintf(&b, "- and %d more\n", mismatch.More)
 	}
+	writeMisspelled(&b, wire.ValueOf(schema.raw).Get("properties"), wire.ValueOf(arguments))
 	b.WriteString("Paths begin at the arguments ($). Correct them and call the tool again.")
 	blocks := append(append(wire.Raw{'['}, content.TextBlock(b.String())...), ']')
 	return wire.SetMember(wire.SetMember(wire.Raw(`{}`), "content", blocks), "isError", wire.Raw("true"))
+}
+
+// maxParameters bounds with how many parameters an argument is compared.
+const maxParameters = 100
+
+// writeMisspelled names the arguments that are no parameters although their names are almost those of
+// parameters which are absent. A schema that allows other members does not report them.
+func writeMisspelled(b *strings.Builder, parameters, arguments wire.Value) {
+	var absent []string
+	for m := range parameters.Members() {
+		if name := m.Key.Str(); !arguments.Get(name).Exists() && len(absent) < maxParameters {
+			absent = append(absent, name)
+		}
+	}
+	left := maxViolations
+	for m := range arguments.Members() {
+		name := m.Key.Str()
+		if left == 0 {
+			return
+		}
+		if parameters.Get(name).Exists() {
+			continue
+		}
+		left--
+		if near := plaintext.Nearest(name, absent); near != "" {
+			fmt.Fprintf(b, "- $ has %q: did you mean %q?\n", name, near)
+		}
+	}
 }
