@@ -12,7 +12,7 @@ import (
 
 const (
 	maxDescribed      = 20
-	maxDescribedBytes = 256 << 10 // of all definitions in one answer, which the first may exceed
+	maxDescribedBytes = 256 << 10 // of all definitions in one answer; max_result may say less
 )
 
 // describe returns the definitions of tools by name.
@@ -23,7 +23,7 @@ func (in *invocation) describe() call.Result {
 	}
 	tools, unknown, leftOut := wire.Raw{'['}, wire.Raw{'['}, wire.Raw{'['}
 	var text strings.Builder
-	found := 0
+	found, limit := 0, in.maxDescribed()
 	for _, name := range names {
 		target, ok := in.view.Resolve(call.Tool, name)
 		if !ok {
@@ -33,7 +33,7 @@ func (in *invocation) describe() call.Result {
 			continue
 		}
 		raw := whole(target.Entry)
-		if found > 0 && len(tools)+len(raw) > maxDescribedBytes {
+		if found > 0 && len(tools)+len(raw) > limit {
 			leftOut = wire.AppendString(comma(leftOut), name)
 			fmt.Fprintf(&text, "%s is left out, because the answer would be too long: ask for it alone.\n", name)
 			continue
@@ -55,6 +55,17 @@ func (in *invocation) describe() call.Result {
 		raw = wire.SetMember(raw, "isError", wire.Raw("true"))
 	}
 	return call.Result{Raw: raw}
+}
+
+// maxDescribed returns how many bytes the definitions in one answer may have together. The first may have
+// more, so that each tool can be described.
+func (in *invocation) maxDescribed() int {
+	if in.tools.Results != nil {
+		if n := in.tools.Results.Max(in.call.Principal.Profile); n > 0 {
+			return min(n, maxDescribedBytes)
+		}
+	}
+	return maxDescribedBytes
 }
 
 // whole returns the definition of a tool with everything that its profile leaves out of lists, under

@@ -34,3 +34,18 @@ func TestDescribeTools(t *testing.T) {
 		}
 	}
 }
+
+// All definitions together are bounded as results are; the first is whole however long it is.
+func TestDescribeToolsIsBounded(t *testing.T) {
+	f := newFixture(t, Options{Search: true})
+	f.Results = &Results{Max: func(string) int { return len(readTool) + 20 }}
+	const arguments = `{"names":["files__read","files__append","files__remove"]}`
+	res, err := f.result(t, DescribeTools, `{"name":"describe_tools","arguments":`+arguments+`}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(wire.ValueOf(res.Raw).Get("structuredContent").Raw())
+	if want := `{"tools":[` + strings.Replace(readTool, `"read"`, `"files__read"`, 1) + `],"left_out":["files__append","files__remove"]}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

@@ -85,12 +85,9 @@ func (in *invocation) readResource(ctx context.Context) (call.Result, error) {
 		return call.Result{}, wire.Errorf(wire.CodeInvalidParams, "%s", wrong).WithData(wire.SetMember(wire.Raw(`{}`), "uri", wire.String(uri)))
 	}
 	raw := make(wire.Raw, 0, len(piece.Text)+len(piece.Text)/8+base64.StdEncoding.EncodedLen(len(piece.Blob))+2*len(uri)+len(piece.Outline)+1024)
-	raw = append(wire.AppendString(append(raw, `{"contents":[{"uri":`...), uri), `,"mimeType":`...)
-	raw = wire.AppendString(raw, piece.MIMEType)
-	if piece.Blob != nil {
-		raw = append(base64.StdEncoding.AppendEncode(append(raw, `,"blob":"`...), piece.Blob), '"', '}')
-	} else {
-		raw = append(wire.AppendString(append(raw, `,"text":`...), string(piece.Text)), '}')
+	raw = appendContents(append(raw, `{"contents":[`...), uri, &piece)
+	for i := range piece.Blobs {
+		raw = appendContents(append(raw, ','), partURI(id, piece.Blobs[i].Part), &piece.Blobs[i])
 	}
 	if piece.Next != "" {
 		next := results.Scheme + "//" + id + piece.Next
@@ -99,6 +96,25 @@ func (in *invocation) readResource(ctx context.Context) (call.Result, error) {
 		raw = append(wire.AppendString(raw, "["+shown(&piece)+"Read on at "+next+"]"), '}')
 	}
 	return call.Result{Raw: append(raw, ']', '}')}, nil
+}
+
+// appendContents appends a piece as an element of the contents of a resource.
+func appendContents(raw wire.Raw, uri string, p *results.Piece) wire.Raw {
+	raw = append(wire.AppendString(append(raw, `{"uri":`...), uri), `,"mimeType":`...)
+	raw = wire.AppendString(raw, p.MIMEType)
+	if p.Blob != nil {
+		return append(base64.StdEncoding.AppendEncode(append(raw, `,"blob":"`...), p.Blob), '"', '}')
+	}
+	return append(wire.AppendString(append(raw, `,"text":`...), string(p.Text)), '}')
+}
+
+// partURI returns the URI of a part of a result, of the whole for part 0.
+func partURI(id string, part int) string {
+	uri := results.Scheme + "//" + id
+	if part > 0 {
+		uri += "/" + strconv.Itoa(part)
+	}
+	return uri
 }
 
 // shown says what a piece is.
@@ -134,7 +150,7 @@ func (in *invocation) readResult(ctx context.Context) (call.Result, error) {
 	case wrong != "":
 		return mistake("%s", wrong), nil
 	case piece.Blob != nil:
-		return mistake("This is %s of type %s, and no text. A program can read it as the resource %s.", piece.Shown, piece.MIMEType, uri), nil
+		return mistake("This is %s, of type %s, and no text. A program can read it as the resource %s.", piece.Shown, piece.MIMEType, partURI(id, piece.Part)), nil
 	}
 	note := shown(&piece)
 	if piece.Next != "" {

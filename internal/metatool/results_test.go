@@ -122,6 +122,32 @@ func TestReadResultAsResource(t *testing.T) {
 	}
 }
 
+// The whole of a result has its blobs too, each under the URI of its part.
+func TestReadResultWithBlob(t *testing.T) {
+	f := newResultsFixture(t)
+	shortened := results.Shorten(wire.ValueOf(wire.Raw(`{"content":[{"type":"text","text":"about the file"},`+
+		`{"type":"resource","resource":{"uri":"a:b","mimeType":"image/x","blob":"AAECAwQFBgc="}}]}`)), 10, false)
+	id, err := f.Results.Store.Put(t.Context(), results.Owner{Identity: call.Anonymous.Identity()}, shortened.Document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uri := results.Scheme + "//" + id
+	for query, want := range map[string]string{
+		"":           "about the file | at " + uri + "/2: AAECAwQFBgc=",
+		"/1":         "about the file",
+		"/2":         "AAECAwQFBgc=",
+		"?range=0-4": "about",
+	} {
+		if got := f.readURI(t, call.Anonymous, uri+query); got != want {
+			t.Errorf("%q: got %q, want %q", query, got, want)
+		}
+	}
+	want := "isError: This is bytes 0-7 of 8 of a blob, of type image/x, and no text. A program can read it as the resource " + uri + "/2."
+	if got := f.call(t, results.ReadTool, `{"uri":"`+uri+`","part":2}`); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
 // A result that another principal or another profile has kept looks like one that does not exist,
 // whatever is asked of it.
 func TestResultsOfOthersDoNotExist(t *testing.T) {

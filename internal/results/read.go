@@ -14,6 +14,10 @@ type Piece struct {
 	Text     []byte // a part of the document if that is possible; nobody may change it
 	Blob     []byte // in the place of Text if the part is a blob
 	MIMEType string
+	// Part is the number of the part that the query names, from 1, 0 if it names none.
+	Part int
+	// Blobs are the parts that are blobs, if the query is for a whole that has several parts.
+	Blobs []Piece
 	// Shown says in words what the piece is, and of how much.
 	Shown string
 	// Next is what follows the id in the URI of the next piece, if the piece had to be cut
@@ -60,9 +64,12 @@ func (d *Document) Read(ctx context.Context, q *Query, max int) (Piece, error) {
 			mime = "text/plain"
 		}
 	}
-	r := reading{q: q, text: text, max: max, piece: Piece{MIMEType: mime}}
+	r := reading{q: q, text: text, max: max, piece: Piece{MIMEType: mime, Part: q.Part}}
 	if err := r.read(ctx); err != nil {
 		return Piece{}, err
+	}
+	if single == 0 && q.whole() {
+		r.piece.Blobs = d.blobs()
 	}
 	if r.piece.Next != "" {
 		if q.Part > 0 {
@@ -73,6 +80,17 @@ func (d *Document) Read(ctx context.Context, q *Query, max int) (Piece, error) {
 		}
 	}
 	return r.piece, nil
+}
+
+// blobs returns the parts that are blobs.
+func (d *Document) blobs() []Piece {
+	var out []Piece
+	for i := range d.Parts {
+		if p := &d.Parts[i]; p.Blob != nil {
+			out = append(out, Piece{Blob: p.Blob, MIMEType: p.mimeType(), Part: i + 1})
+		}
+	}
+	return out
 }
 
 // reading is one reading of a text.
@@ -239,7 +257,7 @@ func readBlob(p *Part, q *Query, max int) (Piece, error) {
 			return Piece{}, err
 		}
 	}
-	piece := Piece{MIMEType: p.mimeType()}
+	piece := Piece{MIMEType: p.mimeType(), Part: q.Part}
 	if asked := to; q.bytes != nil && to-from+1 > max {
 		to = from + max - 1
 		piece.Next = "/" + strconv.Itoa(q.Part) + q.encode("range", span{from: to + 1, to: asked})
