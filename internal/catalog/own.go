@@ -79,10 +79,11 @@ func (t *Table) ownsURI(public string) bool {
 const maxIntroduced = 100
 
 // introduced returns the instructions with an introduction to the tools that are not listed, if
-// the profile has one.
+// the profile has one. An upstream whose tools are not known now, such as one that is starting, is named
+// without a number: clients read instructions once.
 func (v *View) introduced(instructions string) string {
 	p := v.table.opts.Profile
-	if p == nil || p.Introduction() == "" || len(v.Tools()) == 0 {
+	if p == nil || p.Introduction() == "" {
 		return instructions
 	}
 	var names []string
@@ -96,6 +97,14 @@ func (v *View) introduced(instructions string) string {
 	}
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s (%d)", name, counts[name])
+	}
+	for _, u := range v.lacking[call.Tool] {
+		if counts[u.Upstream] == 0 {
+			names = append(names, u.Upstream)
+		}
+	}
+	if len(names) == 0 {
+		return instructions
 	}
 	if len(names) > maxIntroduced {
 		names = append(names[:maxIntroduced], "…")

@@ -56,8 +56,15 @@ func TestUnlistedTools(t *testing.T) {
 	if got := v.SimilarNames(call.Tool, "files__raed"); !slices.Equal(got, []string{"files__read"}) {
 		t.Errorf("similar names are %q", got)
 	}
-	if got, want := v.Instructions(), "These are behind it: files (2), git (2).\n\n# git\n\nUse it."; got != want {
+	if got, want := v.Instructions(), "These are behind it: files (2), git (2), open.\n\n# git\n\nUse it."; got != want {
 		t.Errorf("the instructions are %q, want %q", got, want)
+	}
+	starting := Build(opts, []Source{down(source(t, "files", "files")), down(source(t, "git", "git"))})
+	if got, want := starting.View(call.Anonymous, nil).Instructions(), "These are behind it: files, git."; got != want {
+		t.Errorf("while the upstreams are starting, the instructions are %q, want %q", got, want)
+	}
+	if got := Build(opts, nil).View(call.Anonymous, nil).Instructions(); got != "" {
+		t.Errorf("without upstreams the instructions are %q", got)
 	}
 	if first := v.ToolIndex(); first != v.ToolIndex() {
 		t.Error("the index is made twice")
