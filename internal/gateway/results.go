@@ -9,9 +9,11 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/metatool"
+	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/replica/sharedresults"
 	"mcpgateway/internal/results"
 	"mcpgateway/internal/router"
+	"mcpgateway/internal/script"
 	"mcpgateway/internal/store"
 )
 
@@ -70,6 +72,11 @@ func (g *Gateway) ownTools() *metatool.Tools {
 	tools.Scripts = func() *metatool.Scripts { return &g.generation.Load().scripts }
 	tools.View = func(c *call.Call) *catalog.View {
 		return g.router.Routes().TableFor(c.Principal).View(c.Principal, c.Client)
+	}
+	tools.CompositeFailed = func(c *call.Call, tool string, f *script.Failure) {
+		// The message may have values of the call.
+		g.ratelog.Warn("a tool of tools_from failed", zap.String("request", c.ID), ratelog.Profile(c.Principal.Profile),
+			zap.String("tool", tool), zap.Int("line", f.Line), zap.Int("column", f.Column), zap.String("code", f.Source))
 	}
 	if g.embeddings != nil {
 		tools.Nearest = g.embeddings.Nearest

@@ -53,8 +53,8 @@ func CheckTools(ctx context.Context, cfg *config.Config) (findings []inspect.Fin
 	usable = slices.Clone(cfg.Profiles)
 	for i := range usable {
 		p := &usable[i]
-		add := func(f config.ToolFile, err error) {
-			found := inspect.Finding{Severity: inspect.SeverityError, What: "configuration", Message: err.Error(), Profile: p.Name, File: f.File, Line: 1, Column: 1, Path: "profiles." + p.Name + ".tools_from"}
+		add := func(severity string, f config.ToolFile, err error) {
+			found := inspect.Finding{Severity: severity, What: "configuration", Message: err.Error(), Profile: p.Name, File: f.File, Line: 1, Column: 1, Path: "profiles." + p.Name + ".tools_from"}
 			if at, ok := errors.AsType[*script.Failure](err); ok && at.Line > 0 {
 				found.Line, found.Column = at.Line, at.Column
 				if err == error(at) {
@@ -74,14 +74,19 @@ func CheckTools(ctx context.Context, cfg *config.Config) (findings []inspect.Fin
 				err = errOtherFile(tool.Name)
 			}
 			if err != nil {
-				add(f, err)
+				add(inspect.SeverityError, f, err)
 				continue
 			}
 			names[tool.Name] = true
 			p.ToolFiles = append(p.ToolFiles, f)
-			_, failed := tool.Test(ctx, scriptLimits(cfg.Scripts), metatool.Clock{})
+			_, failed := tool.Test(ctx, scriptLimits(cfg.Scripts), metatool.Clock{}, func(member string, value wire.Raw) error {
+				return metatool.CheckComposite(tool, member, value)
+			})
 			for _, err := range failed {
-				add(f, err)
+				add(inspect.SeverityError, f, err)
+			}
+			for _, w := range tool.Warnings {
+				add(inspect.SeverityWarning, f, w)
 			}
 		}
 	}

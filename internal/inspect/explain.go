@@ -44,8 +44,10 @@ type Explanation struct {
 func (i *Inspector) Explain(q Question) (Explanation, bool) {
 	in := i.gateway.Profile(q.Principal.Profile)
 	t, ok := i.allowed(nil).Resolve(q.Kind, q.Public)
-	if !ok && in != nil { // the profile may have another name for it
-		t, ok = i.allowed(in).Resolve(q.Kind, q.Public)
+	if in != nil { // the profile may have another name for it, or a tool of its own with the name
+		if there, known := i.allowed(in).Resolve(q.Kind, q.Public); known && (!ok || there.Part.Own()) {
+			t, ok = there, true
+		}
 	}
 	if !ok {
 		return Explanation{}, false

@@ -118,11 +118,12 @@ func TestCheckProbes(t *testing.T) {
 }
 
 // The gateway's own tools are for everyone, whatever policy says. Tools that a profile does not
-// list are explained like others.
+// list are explained like others. A name of both an own tool of the profile and a server's tool is that of the former.
 func TestExplainOwnAndUnlistedTools(t *testing.T) {
 	in, err := profile.New(profile.Options{
 		Name: "p", Configured: []profile.Upstream{{Name: "files"}}, Search: true, ShortNames: true,
-		Own: []profile.OwnItem{{Kind: call.Tool, Definition: wire.Raw(`{"name":"search_tools","inputSchema":{"type":"object"}}`), Meta: true}},
+		Own: []profile.OwnItem{{Kind: call.Tool, Definition: wire.Raw(`{"name":"search_tools","inputSchema":{"type":"object"}}`), Meta: true},
+			{Kind: call.Tool, Definition: wire.Raw(`{"name":"files__write","inputSchema":{"type":"object"}}`)}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +137,7 @@ func TestExplainOwnAndUnlistedTools(t *testing.T) {
 	for name, want := range map[string]policy.Decision{
 		"search_tools": {Effect: policy.Allow, Rule: policy.RuleOwn},
 		"files__read":  {Effect: policy.Allow, Rule: "read"}, "read": {Effect: policy.Allow, Rule: "read"},
-		"files__write": {Effect: policy.Deny, Rule: policy.RuleDefault},
+		"files__write": {Effect: policy.Allow, Rule: policy.RuleOwn}, "write": {Effect: policy.Deny, Rule: policy.RuleDefault},
 	} {
 		e, ok := New(g).Explain(Question{Kind: call.Tool, Public: name, Principal: call.Anonymous})
 		if !ok || e.Decision.Effect != want.Effect || e.Decision.Rule != want.Rule {

@@ -105,22 +105,60 @@ func (in *invocation) runComposite(ctx context.Context, c *script.Composite) (ca
 	if refusal := toolschema.RejectArguments(c.Name, in.target.Entry.Input, arguments); refusal != nil {
 		return call.Result{Raw: refusal}, nil
 	}
+	in.composed = true
 	res, err := in.runProgram(ctx, func(ctx context.Context, r *script.Run) (script.Result, error) { return c.Do(ctx, r, arguments) })
 	if err != nil {
-		return failed(err)
+		return in.compositeFailed(c, err)
 	}
 	raw := scriptResult(res)
-	if schema := wire.ValueOf(c.Definition).Get("outputSchema"); schema.Exists() {
-		value := res.Value
-		if value == nil {
-			value = wire.Raw("null")
-		}
-		if err := toolschema.New(schema.Raw()).Validate(value); err != nil && !toolschema.IsUnchecked(err) {
-			return mistake("%s returned a value that does not match its output_schema: %v", c.Name, err), nil
-		}
-		raw = wire.SetMember(raw, "structuredContent", value)
+	if err := CheckComposite(c, "outputSchema", res.Value); err != nil {
+		return mistake("%s: %v", c.Name, err), nil
+	}
+	if wire.ValueOf(c.Definition).Get("outputSchema").Exists() {
+		raw = wire.SetMember(raw, "structuredContent", orNull(res.Value))
 	}
 	return call.Result{Raw: raw}, nil
+}
+
+// CheckComposite returns an error for arguments that do not match the inputSchema of a tool that a file
+// defines, or a returned value, nil for null, that does not match its outputSchema.
+func CheckComposite(c *script.Composite, member string, value wire.Raw) error {
+	schema := wire.ValueOf(c.Definition).Get(member)
+	if !schema.Exists() {
+		return nil
+	}
+	err := toolschema.New(schema.Raw()).Validate(orNull(value))
+	switch {
+	case err == nil, toolschema.IsUnchecked(err):
+		return nil
+	case member == "inputSchema":
+		return fmt.Errorf("the arguments do not match input_schema: %w", err)
+	default:
+		return fmt.Errorf("the returned value does not match output_schema: %w", err)
+	}
+}
+
+func orNull(value wire.Raw) wire.Raw {
+	if value == nil {
+		return wire.Raw("null")
+	}
+	return value
+}
+
+// compositeFailed returns the result of a tool of a file that failed: what the file or a tool said, and no more,
+// since clients need not know how the tool is made. The log has the place in the file.
+func (in *invocation) compositeFailed(c *script.Composite, err error) (call.Result, error) {
+	f, ok := errors.AsType[*script.Failure](err)
+	if !ok {
+		return call.Result{}, err
+	}
+	if in.tools.CompositeFailed != nil {
+		in.tools.CompositeFailed(in.call, c.Name, f)
+	}
+	if f.Cause != "" {
+		return mistake("%s failed: %s", c.Name, f.Cause), nil
+	}
+	return mistake("%s failed. The gateway's log has the reason at the request ID %s.", c.Name, in.call.ID), nil
 }
 
 // runProgram runs a program with the limits of the configuration.
@@ -194,7 +232,7 @@ func (h *scriptHost) Call(ctx context.Context, name string, arguments wire.Raw) 
 	if isMeta(name) {
 		return nil, fmt.Errorf("%s cannot be called from a script. A script has call, search and describe", name)
 	}
-	_, known := h.now().view.Resolve(call.Tool, name)
+	target, known := h.now().view.Resolve(call.Tool, name)
 	token, end := h.progress.begin(name)
 	params := append(wire.AppendString(wire.Raw(`{"name":`), name), `,"arguments":`...)
 	params = append(append(params, arguments...), '}')
@@ -207,13 +245,25 @@ func (h *scriptHost) Call(ctx context.Context, name string, arguments wire.Raw) 
 	res, err := h.in.inner(ctx, c)
 	end(err == nil && !res.Value().Get("isError").Bool())
 	if rpc, ok := errors.AsType[*wire.Error](err); ok && !known && rpc.Code == wire.CodeInvalidParams {
+		if h.in.composed {
+			return nil, errNoTool
+		}
 		return nil, fmt.Errorf("there is no tool %q.%s", plaintext.Clip(name, maxNamed), h.similar(name))
+	}
+	if h.in.composed && known && !target.Part.Own() && err == nil && res.Revision == "" && res.Value().Get("isError").Bool() {
+		return nil, errWrongCall // the gateway's words name the tool
 	}
 	if err == nil && known {
 		h.in.tools.memory.remember(h.in.call.Principal.Key(), name)
 	}
 	return res.Raw, err
 }
+
+// errNoTool is what a tool of a file gets in place of the name of a tool that its caller does not have.
+var errNoTool = errors.New("it needs a tool that you do not have")
+
+// errWrongCall is what it gets for a call that the gateway did not send.
+var errWrongCall = errors.New("one of its calls has arguments that do not match the schema of the tool")
 
 func (h *scriptHost) similar(name string) string {
 	if near := h.now().near(name); len(near) > 0 {

@@ -3,6 +3,7 @@ package metatool
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -328,10 +329,52 @@ def run(a, b):
 	if got := f.run(t, `[t["name"] for t in search("two files")][0]`); got != "read_both" {
 		t.Errorf("found %s", got)
 	}
-	if got := f.send(t, `{"name":"read_both","arguments":{"a":"x","b":""}}`); !strings.Contains(got, "does not match its output_schema") {
+	if got := f.send(t, `{"name":"read_both","arguments":{"a":"x","b":""}}`); !strings.Contains(got, "read_both: the returned value does not match output_schema") {
 		t.Errorf("with a wrong value: %s", got)
 	}
 	if got := f.send(t, `{"name":"read_both","arguments":{"a":"x"}}`); !strings.Contains(got, "isError") || !strings.Contains(got, "b") {
 		t.Errorf("without an argument: %s", got)
+	}
+}
+
+// The caller of a tool that a file defines learns what the file or a tool says of a failure, and nothing of
+// how it is made. The log gets the place in the file.
+func TestCompositeFails(t *testing.T) {
+	c, err := script.LoadComposite("odd.star", `
+name = "odd"
+description = "Fails."
+input_schema = {"type": "object", "properties": {"how": {"type": "string"}}, "required": ["how"]}
+def run(how):
+    if how == "fail":
+        print("printed")
+        fail("the issue is closed")
+    if how == "mistake":
+        return {}[how]
+    return call(how, {"path": "x"})
+`, Clock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newScriptFixture(t, c)
+	var places []int
+	f.CompositeFailed = func(_ *call.Call, tool string, at *script.Failure) {
+		if tool != "odd" {
+			t.Errorf("%s failed", tool)
+		}
+		places = append(places, at.Line)
+	}
+	for how, want := range map[string]string{
+		"fail":          "odd failed: the issue is closed",
+		"mistake":       "odd failed. The gateway's log has the reason at the request ID 7.",
+		"files__secret": "odd failed: it needs a tool that you do not have",
+		"files__raed":   "odd failed: it needs a tool that you do not have",
+	} {
+		res, err := f.handle(t.Context(), &call.Call{ID: "7", Method: wire.MethodToolsCall, Params: wire.Raw(`{"name":"odd","arguments":{"how":"` + how + `"}}`), Principal: call.Anonymous, Back: f.back})
+		if want := `{"content":[{"type":"text","text":"` + want + `"}],"isError":true}`; err != nil || string(res.Raw) != want {
+			t.Errorf("%s: got %s, %v, want %s", how, res.Raw, err, want)
+		}
+	}
+	if slices.Sort(places); !slices.Equal(places, []int{8, 10, 11, 11}) {
+		t.Errorf("it failed at lines %d", places)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/content"
 	"mcpgateway/internal/results"
+	"mcpgateway/internal/script"
 	"mcpgateway/internal/search"
 	"mcpgateway/internal/wire"
 )
@@ -23,9 +24,11 @@ type Tools struct {
 	Nearest func(ctx context.Context, x *search.Index, query string) []int
 	// View returns what the caller sees now, for scripts, during which it may change. nil means that
 	// it does not change.
-	View    func(c *call.Call) *catalog.View
-	memory  memory
-	scripts scripts
+	View func(c *call.Call) *catalog.View
+	// CompositeFailed is called when a tool that a file defines has failed, to log where. It may be nil.
+	CompositeFailed func(c *call.Call, tool string, f *script.Failure)
+	memory          memory
+	scripts         scripts
 }
 
 // New returns Tools that remember nothing yet.
@@ -39,11 +42,13 @@ type invocation struct {
 	view   *catalog.View
 	inner  func(context.Context, *call.Call) (call.Result, error)
 	args   wire.Value // the arguments, an object, or absent
+	// composed says that a script runs which the caller does not see.
+	composed bool
 }
 
 // Call answers a call of an own tool. The errors are a *wire.Error or that of ctx.
 func (t *Tools) Call(ctx context.Context, c *call.Call, target catalog.Target, view *catalog.View, inner func(context.Context, *call.Call) (call.Result, error)) (call.Result, error) {
-	in := &invocation{t, c, target, view, inner, wire.ValueOf(c.Params).Get("arguments")}
+	in := &invocation{tools: t, call: c, target: target, view: view, inner: inner, args: wire.ValueOf(c.Params).Get("arguments")}
 	if target.Kind == call.Resource {
 		return in.readResource(ctx)
 	}

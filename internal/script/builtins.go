@@ -267,7 +267,8 @@ func fail(r *Run, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, erro
 		}
 		parts = append(parts, clip(s, maxMessage))
 	}
-	return nil, errors.New("fail: " + strings.Join(parts, " "))
+	said := strings.Join(parts, " ")
+	return nil, &causedError{"fail: " + said, said}
 }
 
 // sum adds numbers.

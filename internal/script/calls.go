@@ -82,7 +82,7 @@ func (r *Run) call(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value
 		return nil, err
 	}
 	if failed != "" {
-		return nil, fmt.Errorf("%s: %s", q.tool, failed)
+		return nil, &causedError{q.tool + ": " + failed, failed}
 	}
 	return v.value, nil
 }
@@ -130,7 +130,7 @@ func (r *Run) parallel(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.V
 			return nil, err
 		}
 		if failed != "" {
-			return nil, fmt.Errorf("call %d of %d, %s: %s. All calls have ended; try_parallel returns a result for each", i+1, len(outcomes), requests[i].tool, failed)
+			return nil, &causedError{fmt.Sprintf("call %d of %d, %s: %s. All calls have ended; try_parallel returns a result for each", i+1, len(outcomes), requests[i].tool, failed), failed}
 		}
 		values[i] = v.value
 	}

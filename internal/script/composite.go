@@ -27,9 +27,11 @@ type Composite struct {
 	Name       string
 	Definition wire.Raw // the tool as lists have it
 	// Tools are the names of the tools that its calls name as plain strings.
-	Tools   []string
-	tests   []compositeTest
-	program *Program
+	Tools []string
+	// Warnings are about what in the file has no effect or fails when the tool is called. Each has a line.
+	Warnings []*Failure
+	tests    []compositeTest
+	program  *Program
 }
 
 // runFunction is the name of the function of a composite.
@@ -111,6 +113,7 @@ func (c *Composite) read(r *Run, globals starlark.StringDict) error {
 	if _, ok := globals[runFunction].(*starlark.Function); !ok {
 		return errors.New("the file does not define a function run")
 	}
+	c.Warnings = c.doubts(c.program.source, globals)
 	var err error
 	c.tests, err = readTests(r, globals["tests"])
 	return err

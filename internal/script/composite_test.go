@@ -44,7 +44,7 @@ func TestComposite(t *testing.T) {
 	if got := strings.Join(c.Tools, " "); got != "issues__comments issues__get" {
 		t.Errorf("its tools are %s", got)
 	}
-	if n, failed := c.Test(t.Context(), testLimits, realClock{}); n != 3 || len(failed) > 0 {
+	if n, failed := c.Test(t.Context(), testLimits, realClock{}, noSchema); n != 3 || len(failed) > 0 {
 		t.Errorf("%d tests, failed: %v", n, failed)
 	}
 	// Each run begins with fresh globals.
@@ -76,8 +76,59 @@ func TestCompositeTestsFail(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, failed := c.Test(t.Context(), testLimits, realClock{}); len(failed) != 1 || !strings.Contains(failed[0].Error(), want) {
+		if _, failed := c.Test(t.Context(), testLimits, realClock{}, noSchema); len(failed) != 1 || !strings.Contains(failed[0].Error(), want) {
 			t.Errorf("%s: got %v, want %s", to, failed, want)
+		}
+	}
+}
+
+func noSchema(string, wire.Raw) error { return nil }
+
+// The arguments of a test and the value that is returned are checked against the schemas.
+func TestCompositeTestsKeepToSchemas(t *testing.T) {
+	c, err := LoadComposite("triage.star", triage, realClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var checked []string
+	_, failed := c.Test(t.Context(), testLimits, realClock{}, func(member string, value wire.Raw) error {
+		checked = append(checked, member+" "+string(value))
+		if member == "outputSchema" || string(value) == `{"number":2}` {
+			return errors.New("refused " + member)
+		}
+		return nil
+	})
+	if got, want := strings.Join(checked, "; "), `inputSchema {"number":1}; outputSchema {"title":"t","labels":["bug"],"comments":["a","b"]}; inputSchema {"number":2}; inputSchema {"number":3}`; got != want {
+		t.Errorf("checked %s, want %s", got, want)
+	}
+	if got, want := errors.Join(failed...).Error(), "test \"tests[0]\": refused outputSchema\ntest \"closed\": refused inputSchema"; got != want {
+		t.Errorf("failed: %s, want %s", got, want)
+	}
+}
+
+func TestCompositeWarnings(t *testing.T) {
+	for _, tt := range []struct{ from, to, want string }{
+		{"", "", ""},
+		{"tests = [", "test = [", "line 16, column 1: test has no effect: did you mean tests?"},
+		{"annotations = ", "annotation = ", "line 4, column 1: annotation has no effect: did you mean annotations?"},
+		{`"readOnlyHint": True`, `"readOnly": True`, `line 4, column 1: annotations has "readOnly", which no client knows; there are title, readOnlyHint, destructiveHint, idempotentHint, openWorldHint`},
+		{`"readOnlyHint": True`, `"readOnlyHint": "yes"`, "line 4, column 1: annotations: readOnlyHint must be True or False"},
+		{"def run(number, limit = 2)", "def run(number, limit)", "line 10, column 1: run fails if limit is absent, which input_schema allows: give the parameter a default, or add it to required"},
+		{"def run(number, limit = 2)", "limit = 2\ndef run(number)", `line 11, column 1: run fails if "limit" is given, which input_schema has: add the parameter, or write run(…, **others)`},
+		{"def run(number, limit = 2)", "limit = 2\ndef run(number, **others)", ""},
+		{"def run(number, limit = 2)", "def run(number, labels, limit = 2)", "line 10, column 1: run has the parameter labels, which input_schema does not require"},
+	} {
+		c, err := LoadComposite("triage.star", strings.Replace(triage, tt.from, tt.to, 1), realClock{})
+		if err != nil {
+			t.Errorf("%s: %v", tt.to, err)
+			continue
+		}
+		var got []string
+		for _, w := range c.Warnings {
+			got = append(got, w.Error())
+		}
+		if strings.Join(got, "; ") != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.to, got, tt.want)
 		}
 	}
 }

@@ -104,16 +104,21 @@ func (h *testHost) Call(_ context.Context, tool string, _ wire.Raw) (wire.Raw, e
 }
 
 // Test runs the tests of the file with the answers that they give, and returns how many there are and what failed.
-func (c *Composite) Test(ctx context.Context, limits Limits, clock Clock) (count int, failed []error) {
+// check returns an error for a value that does not match the schema in a member of the definition.
+func (c *Composite) Test(ctx context.Context, limits Limits, clock Clock, check func(member string, value wire.Raw) error) (count int, failed []error) {
 	for _, t := range c.tests {
-		if err := c.test(ctx, t, limits, clock); err != nil {
+		err := check("inputSchema", t.arguments)
+		if err == nil {
+			err = c.test(ctx, t, limits, clock, check)
+		}
+		if err != nil {
 			failed = append(failed, fmt.Errorf("test %q: %w", clip(t.name, 100), err))
 		}
 	}
 	return len(c.tests), failed
 }
 
-func (c *Composite) test(ctx context.Context, t compositeTest, limits Limits, clock Clock) error {
+func (c *Composite) test(ctx context.Context, t compositeTest, limits Limits, clock Clock, check func(member string, value wire.Raw) error) error {
 	answers := make(map[string][]wire.Raw, len(t.calls))
 	for tool, list := range t.calls {
 		answers[tool] = list
@@ -129,6 +134,11 @@ func (c *Composite) test(ctx context.Context, t compositeTest, limits Limits, cl
 		return err
 	case t.failure == "" && t.result != nil && !sameJSON(result.Value, t.result):
 		return fmt.Errorf("it returned %s, want %s", clip(string(result.Value), 500), clip(string(t.result), 500))
+	}
+	if err == nil {
+		if err := check("outputSchema", result.Value); err != nil {
+			return err
+		}
 	}
 	for tool, left := range host.answers {
 		if len(left) > 0 {

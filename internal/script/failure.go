@@ -17,6 +17,9 @@ import (
 // Failure says where a script failed, and why, in words that a model can correct it by.
 type Failure struct {
 	Message string
+	// Cause is what the script says of its failure with fail, or what the tool said that failed, in its own
+	// words; "" for a failure of the script itself.
+	Cause   string
 	Hint    string // how to correct the script, "" if nothing is known
 	Line    int    // from 1; 0 if the failure belongs to no line
 	Column  int
@@ -91,6 +94,11 @@ func readable(s string) string {
 	}, s)
 }
 
+// causedError is an error with a cause, see [Failure].
+type causedError struct{ message, cause string }
+
+func (e *causedError) Error() string { return e.message }
+
 // failureAt returns a failure at a position of a source.
 func failureAt(source string, pos syntax.Position, message string) *Failure {
 	f := &Failure{Message: clip(message, maxMessage), Line: int(pos.Line), Column: int(pos.Col)}
@@ -154,7 +162,10 @@ func (p *Program) runFailure(err error) *Failure {
 		}
 	}
 	if f == nil {
-		return &Failure{Message: clip(message, maxMessage)}
+		f = &Failure{Message: clip(message, maxMessage)}
+	}
+	if e, ok := errors.AsType[*causedError](err); ok {
+		f.Cause = clip(readable(e.cause), maxMessage)
 	}
 	if n := len(f.Callers); n > 0 && f.Callers[n-1].Line == 0 {
 		f.Callers = f.Callers[:n-1] // the caller is not part of the script, or was left out

@@ -13,6 +13,7 @@ import (
 	"mcpgateway/internal/hostimport"
 	"mcpgateway/internal/metatool"
 	"mcpgateway/internal/script"
+	"mcpgateway/internal/wire"
 )
 
 // kinds are the words after a fence, each with the check of a single block. The walk runs commands.
@@ -61,7 +62,7 @@ func starlark(t *testing.T, b block) {
 		t.Fatalf("%s: %v", b.place, err)
 	}
 	limits := script.Limits{Steps: 1_000_000, Calls: 100, Parallel: 8, Time: time.Minute, Output: 1 << 16}
-	if n, failed := tool.Test(t.Context(), limits, metatool.Clock{}); n == 0 || len(failed) > 0 {
+	if n, failed := tool.Test(t.Context(), limits, metatool.Clock{}, func(member string, value wire.Raw) error { return metatool.CheckComposite(tool, member, value) }); n == 0 || len(failed) > 0 {
 		t.Errorf("%s: of %d tests %v failed", b.place, n, failed)
 	}
 }
