@@ -253,13 +253,17 @@ func (l *legacyConn) Traits() protocol.Traits {
 
 // serve is Run, but leaves the connections open.
 func (l *legacyConn) serve(ctx context.Context) error {
-	streams, stop := context.WithCancel(ctx)
+	streams, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		l.listen(streams)
 	}()
 	err := l.Watch(ctx, l.probe)
+	if ctx.Err() != nil {
+		// The request for the stream has a connection of its own, and must not arrive after the end of the session.
+		l.stream.Await(context.WithoutCancel(ctx))
+	}
 	stop()
 	<-done
 	l.Pending.Close(err)
