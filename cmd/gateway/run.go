@@ -138,9 +138,7 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	}
 	// The first line says what starts, also where New and the configuration have warnings.
 	held, release := telemetry.Hold(log)
-	for _, w := range cfg.Warnings {
-		held.Warn(w.String())
-	}
+	gateway.LogWarnings(held, cfg)
 	if stdio && source.File == "" {
 		held.Warn(noFile() + ": serving the built-in demo")
 	}

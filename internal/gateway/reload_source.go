@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -120,9 +121,7 @@ func (g *Gateway) reloadLoop(life context.Context) error {
 			r.finish(Changes{}, nil, err)
 			continue
 		}
-		for _, w := range cfg.Warnings {
-			g.log.Warn(w.String())
-		}
+		LogWarnings(g.log, cfg)
 		r.cfg = cfg
 		select {
 		case g.reloads <- r:
@@ -130,6 +129,13 @@ func (g *Gateway) reloadLoop(life context.Context) error {
 		case <-life.Done():
 			return nil
 		}
+	}
+}
+
+// LogWarnings logs the warnings about a configuration, a line each.
+func LogWarnings(log *zap.Logger, cfg *config.Config) {
+	for _, w := range cfg.Warnings {
+		log.Warn("the configuration has a warning", zap.String("at", fmt.Sprintf("%s:%d:%d", w.File, w.Line, w.Col)), zap.String("key", w.Path), zap.String("problem", w.Msg))
 	}
 }
 
