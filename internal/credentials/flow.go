@@ -142,7 +142,7 @@ func (u *user) begin(ctx context.Context, key, redirect, document string, more .
 	defer cancel()
 	more = union(u.demanded(key), more)
 	// The user must not consent for nothing.
-	if _, err := u.o.Store.read(ctx, u.storeName(key)); IsAway(err) {
+	if err := u.o.Store.takes(ctx, u.storeName(key)); err != nil {
 		return nil, err
 	}
 	a, issuer, err := u.requested(ctx)

@@ -119,6 +119,21 @@ func (s *folder) save(_ context.Context, name string, value []byte) error {
 	return nil
 }
 
+// takes returns an error if the folder takes no files.
+func (s *folder) takes() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.sealer(); err != nil {
+		return err
+	}
+	tmp, err := atomicfile.Temp(filepath.Join(s.dir, grantsDir, "probe"), nil, 0o600)
+	if err != nil {
+		return storeError(err)
+	}
+	_ = os.Remove(tmp)
+	return nil
+}
+
 // replace implements values.
 func (s *folder) replace(ctx context.Context, name string, old, value []byte) error {
 	now, err := s.load(ctx, name)

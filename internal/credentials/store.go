@@ -104,6 +104,17 @@ func (s *Store) read(ctx context.Context, name string) ([]byte, error) {
 	return s.values.load(ctx, name)
 }
 
+// takes returns an error if no value can be stored now.
+func (s *Store) takes(ctx context.Context, name string) error {
+	if _, err := s.read(ctx, name); IsAway(err) {
+		return err
+	}
+	if files, ok := s.values.(*folder); ok {
+		return files.takes()
+	}
+	return nil
+}
+
 // load reads a stored value, and reports whether there is one.
 func (s *Store) load(ctx context.Context, name string, into any) (bool, error) {
 	value, err := s.read(ctx, name)

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,6 +32,11 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
+	return newSiteWith(t, NewStore(""))
+}
+
+func newSiteWith(t *testing.T, store *Store) *site {
+	t.Helper()
 	s := &site{t: t, clock: newClock(), idp: gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"}), as: gatewaytest.NewAuthServer(t, nil)}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.change != nil {
@@ -39,7 +46,7 @@ func newSite(t *testing.T) *site {
 	}))
 	t.Cleanup(srv.Close)
 	s.base = srv.URL
-	s.source = userSource(t, s.as, s.clock, NewStore(""))
+	s.source = userSource(t, s.as, s.clock, store)
 	var err error
 	s.Web, err = NewWeb(WebOptions{
 		Base: func() string { return s.base }, Source: func(name string) *Source { return map[string]*Source{"up": s.source}[name] }, Now: s.clock.now,
@@ -140,6 +147,19 @@ func TestUnauthenticatedLink(t *testing.T) {
 	local := s.base
 	s.base = "https://gateway.example.com"
 	s.ends(browser(t), strings.Replace(link, s.base, local, 1), 403, "its configuration needs auth.login")
+}
+
+// A user is not sent to the authorization server for a grant that nothing would keep.
+func TestFolderThatTakesNothing(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, grantsDir), nil, 0o600); err != nil { // in the place of the folder
+		t.Fatal(err)
+	}
+	s := newSiteWith(t, NewStore(dir))
+	s.ends(browser(t), s.link(call.Anonymous), 403, "the gateway cannot read or store grants")
+	if s.as.Requests("/authorize") != 0 {
+		t.Error("the user came to the authorization server")
+	}
 }
 
 // TestAnswers sends responses of other browsers, and responses twice.
