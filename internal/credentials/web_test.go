@@ -32,11 +32,6 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	return newSiteWith(t, NewStore(""))
-}
-
-func newSiteWith(t *testing.T, store *Store) *site {
-	t.Helper()
 	s := &site{t: t, clock: newClock(), idp: gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"}), as: gatewaytest.NewAuthServer(t, nil)}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.change != nil {
@@ -46,7 +41,7 @@ func newSiteWith(t *testing.T, store *Store) *site {
 	}))
 	t.Cleanup(srv.Close)
 	s.base = srv.URL
-	s.source = userSource(t, s.as, s.clock, store)
+	s.source = userSource(t, s.as, s.clock, NewStore(""))
 	var err error
 	s.Web, err = NewWeb(WebOptions{
 		Base: func() string { return s.base }, Source: func(name string) *Source { return map[string]*Source{"up": s.source}[name] }, Now: s.clock.now,
@@ -155,7 +150,9 @@ func TestFolderThatTakesNothing(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, grantsDir), nil, 0o600); err != nil { // in the place of the folder
 		t.Fatal(err)
 	}
-	s := newSiteWith(t, NewStore(dir))
+	s := newSite(t)
+	s.as = gatewaytest.NewAuthServer(t, clients)
+	s.source = source(t, Options{Kind: User, Store: NewStore(dir), Now: s.clock.now, Authority: Authority{Client: Client{ID: "gw", Secret: clients["gw"]}, Issuer: s.as.URL}})
 	s.ends(browser(t), s.link(call.Anonymous), 403, "the gateway cannot read or store grants")
 	if s.as.Requests("/authorize") != 0 {
 		t.Error("the user came to the authorization server")
