@@ -11,7 +11,7 @@ import (
 // A program that "go run" made goes away with Go's cache.
 func TestInBuildCache(t *testing.T) {
 	for path, want := range map[string]bool{
-		"/root/.cache/go-build/6b/6b4aea-d/gateway": true, "/tmp/go-build123/b001/exe/gateway": true,
+		"/home/me/.cache/go-build/6b/6b4aea-d/gateway": true, "/tmp/go-build123/b001/exe/gateway": true,
 		"/home/me/go-build.d/gateway": false, "/usr/local/bin/gateway": false, "gateway": false,
 	} {
 		if got := inBuildCache(path); got != want {

@@ -189,7 +189,7 @@ func TestSearchWithHostileDefinitions(t *testing.T) {
 	}
 }
 
-// What an upstream says of a tool is shown without characters that nobody sees.
+// The texts of an upstream are shown without characters that nobody sees.
 func TestSearchShowsNoInvisibleCharacters(t *testing.T) {
 	text := `"\u001b[31mred\u0000 \u202etxt\u200b \u007f\U000e0041end"`
 	text = strings.ReplaceAll(text, `\U000e0041`, `\udb40\udc41`)
