@@ -194,6 +194,9 @@ func (s *Server) closeIdle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
+		if hasUnread(c.raw) {
+			continue // its request is about to be served
+		}
 		if c.state.CompareAndSwap(stateIdle, stateClosed) ||
 			time.Since(c.opened) > freshConn && c.state.CompareAndSwap(stateNew, stateClosed) {
 			c.raw.Close()
