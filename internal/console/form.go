@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/mail"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,14 +27,11 @@ type option struct{ value, title string }
 
 // fieldsOf reads the properties of a schema in their order.
 func fieldsOf(schema wire.Value) []*field {
-	var required []string
-	for name := range schema.Get("required").Elements() {
-		required = append(required, name.Str())
-	}
+	required := schema.Required()
 	var fields []*field
 	for m := range schema.Get("properties").Members() {
 		f := &field{name: m.Key.Str(), schema: m.Value, kind: m.Value.Get("type").Str()}
-		f.required = slices.Contains(required, f.name)
+		f.required = required[f.name]
 		choices := m.Value
 		if f.kind == "array" {
 			choices = m.Value.Get("items")

@@ -25,7 +25,7 @@ const (
 // has a fifth of the bytes and no types of members; a stub is the whole definition of one tool.
 func Signature(schema wire.Value) string {
 	s := signer{root: schema}
-	needed := requiredOf(schema)
+	needed := schema.Required()
 	var b strings.Builder
 	b.WriteByte('(')
 	n := 0
@@ -56,15 +56,6 @@ func Signature(schema wire.Value) string {
 	return b.String()
 }
 
-// requiredOf returns the names of the required properties of an object.
-func requiredOf(schema wire.Value) map[string]bool {
-	required := make(map[string]bool)
-	for el := range schema.Get("required").Elements() {
-		required[el.Str()] = true
-	}
-	return required
-}
-
 // oneLine replaces all white space by single spaces, and leaves out characters that nobody sees: a model
 // need not obey what a person cannot read.
 func oneLine(text string) string { return plaintext.Line(text, len(text)) }
@@ -83,8 +74,8 @@ func (s *signer) typeOf(schema wire.Value, depth int) string {
 	if s.steps++; s.steps > maxSignedSteps || depth > maxTypeDepth {
 		return ""
 	}
-	if ref := schema.Get("$ref"); ref.Exists() {
-		return s.typeOf(s.resolve(ref.Str()), depth+1)
+	if target, ok := schema.Ref(s.root); ok {
+		return s.typeOf(target, depth+1)
 	}
 	if values := schema.Get("enum"); values.Kind() == '[' {
 		return s.union(values, func(v wire.Value) string { return string(v.Raw()) })
@@ -118,7 +109,7 @@ func (s *signer) typeOf(schema wire.Value, depth int) string {
 
 // object returns the type of an object: the names of its members.
 func (s *signer) object(schema wire.Value) string {
-	needed := requiredOf(schema)
+	needed := schema.Required()
 	var b strings.Builder
 	b.WriteByte('{')
 	for m := range schema.Get("properties").Members() {
@@ -158,12 +149,4 @@ func (s *signer) union(of wire.Value, text func(wire.Value) string) string {
 		b.WriteString(t)
 	}
 	return b.String()
-}
-
-// resolve returns the schema that a reference within the document names, an absent value for none.
-func (s *signer) resolve(ref string) wire.Value {
-	if !strings.HasPrefix(ref, "#/") {
-		return wire.Value{}
-	}
-	return s.root.At(ref[1:])
 }

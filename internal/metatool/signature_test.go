@@ -21,6 +21,7 @@ func TestSignature(t *testing.T) {
 		`{"properties":{"r":{"$ref":"#/$defs/a~1b"}},"$defs":{"a/b":{"type":"boolean"}}}`:                                               `(r?: boolean)`,
 		`{"properties":{"r":{"$ref":"#/$defs/loop"}},"$defs":{"loop":{"$ref":"#/$defs/loop"}}}`:                                         `(r?)`,
 		`{"properties":{"r":{"$ref":"https://example.com/schema"}}}`:                                                                    `(r?)`,
+		`{"type":"object","properties":{"next":{"$ref":"#"}}}`:                                                                          `(next?: {next?})`,
 		`{"properties":{"line\nbreak":{"type":"str\ning"}}}`:                                                                            `(line break?: str ing)`,
 		`{"properties":{"b":true,"c":7}}`:                                                                                               `(b?, c?)`,
 		`{"properties":{"t":{"enum":["` + strings.Repeat("x", 200) + `"]}}}`:                                                            `(t?: "` + strings.Repeat("x", maxTypeBytes-1) + `…)`,

@@ -58,10 +58,7 @@ func (c *Composite) doubts(source string, globals starlark.StringDict) []*Failur
 	if run.HasVarargs() {
 		named--
 	}
-	required := map[string]bool{}
-	for el := range schema.Get("required").Elements() {
-		required[el.Str()] = true
-	}
+	required := schema.Required()
 	for i := range named {
 		name, _ := run.Param(i)
 		takes[name] = true

@@ -13,6 +13,7 @@ const (
 	maxChoices     = 12  // values of an enum
 	maxParameters  = 40
 	maxDescription = 1500 // bytes of a description
+	maxRefs        = 100  // references that one stub follows
 )
 
 // Stub returns the signature of a tool as a script calls it, with its description and those
@@ -28,7 +29,7 @@ func Stub(definition wire.Raw) string {
 	var b strings.Builder
 	b.WriteString(tool.Get("name").Str())
 	b.WriteByte('(')
-	required := stringsOf(input.Get("required"))
+	required := input.Required()
 	var notes []string
 	n := 0
 passes:
@@ -74,14 +75,6 @@ passes:
 
 func oneLine(s string, max int) string { return clip(strings.Join(strings.Fields(s), " "), max) }
 
-func stringsOf(list wire.Value) map[string]bool {
-	set := map[string]bool{}
-	for e := range list.Elements() {
-		set[e.Str()] = true
-	}
-	return set
-}
-
 // literal returns a JSON value as a script writes it.
 func literal(v wire.Value) string {
 	switch v.Kind() {
@@ -108,9 +101,8 @@ func (t *typer) typeOf(schema wire.Value, depth int) string {
 	if depth > maxTypeDepth {
 		return "any"
 	}
-	if ref, ok := schema.Get("$ref").Text(); ok {
-		target := t.resolve(ref)
-		if !target.Exists() {
+	if target, ok := schema.Ref(t.root); ok {
+		if t.refs++; t.refs > maxRefs || !target.Exists() {
 			return "any"
 		}
 		return t.typeOf(target, depth+1)
@@ -156,7 +148,7 @@ func typeName(s string) string {
 // object returns {"name": type, "other"?: type}; the question mark is for a member that may
 // be absent.
 func (t *typer) object(schema wire.Value, depth int) string {
-	required := stringsOf(schema.Get("required"))
+	required := schema.Required()
 	var b strings.Builder
 	b.WriteByte('{')
 	i := 0
@@ -187,18 +179,4 @@ func alternatives(list wire.Value, name func(wire.Value) string) string {
 		parts = append(parts, clip(name(e), maxType))
 	}
 	return strings.Join(parts, " | ")
-}
-
-// maxRefs bounds the references that one stub follows.
-const maxRefs = 100
-
-// resolve follows a reference within the document, such as #/$defs/User.
-func (t *typer) resolve(ref string) wire.Value {
-	if t.refs++; t.refs > maxRefs {
-		return wire.Value{}
-	}
-	if !strings.HasPrefix(ref, "#/") {
-		return wire.Value{}
-	}
-	return t.root.At(ref[1:])
 }

@@ -135,8 +135,8 @@ func (x *examples) of(schema wire.Value, depth int) []wire.Raw {
 		return nil
 	}
 	values := givenValues(schema)
-	if ref, ok := strings.CutPrefix(schema.Get("$ref").Str(), "#"); ok {
-		values = append(values, x.of(x.root.At(ref), depth+1)...)
+	if target, ok := schema.Ref(x.root); ok {
+		values = append(values, x.of(target, depth+1)...)
 	}
 	for _, word := range []string{"allOf", "anyOf", "oneOf"} {
 		for el := range schema.Get(word).Elements() {

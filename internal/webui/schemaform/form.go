@@ -281,10 +281,7 @@ func (m *formMaker) text(f *Field, schema wire.Value, given wire.Value) {
 
 // members makes the fields of an object.
 func (m *formMaker) members(f *Field, schema wire.Value, depth int, given wire.Value) {
-	required := make(map[string]bool)
-	for name := range schema.Get("required").Elements() {
-		required[name.Str()] = true
-	}
+	required := schema.Required()
 	seen, at := make(map[string]bool), 0
 	for p := range schema.Get("properties").Members() {
 		if m.more {

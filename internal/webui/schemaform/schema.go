@@ -88,10 +88,7 @@ func (s *schemaReader) fields(schema wire.Value, depth int) (all []Property) {
 		s.more = true
 		return nil
 	}
-	required := make(map[string]bool)
-	for name := range schema.Get("required").Elements() {
-		required[name.Str()] = true
-	}
+	required := schema.Required()
 	for m := range schema.Get("properties").Members() {
 		if s.left == 0 {
 			s.more = true
@@ -174,14 +171,14 @@ func (s *schemaReader) typeOf(schema wire.Value, depth int) string {
 	return plaintext.Clip(text, 120)
 }
 
-// resolve follows a reference inside the same schema. Others are left alone.
+// resolve follows references inside the same schema. Others are left alone.
 func (s *schemaReader) resolve(schema wire.Value, depth int) wire.Value {
 	for range maxSchemaDepth - min(depth, maxSchemaDepth) {
-		pointer, ok := strings.CutPrefix(schema.Get("$ref").Str(), "#")
-		if !ok {
+		target, _ := schema.Ref(s.root)
+		if !target.Exists() {
 			break
 		}
-		schema = s.root.At(pointer)
+		schema = target
 	}
 	return schema
 }
