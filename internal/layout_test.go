@@ -45,6 +45,8 @@ var mayImport = map[string]struct {
 	"bridge":     {[]string{"wire", "call", "seal"}, "bridging is about the inner shape, not about who carries it"},
 	"router":     {[]string{"wire", "call", "catalog", "namespace", "policy", "conform", "toolschema", "sanitize", "enrich", "downlevel", "bridge", "consent", "fairshare", "ratelog", "results", "imagescale"}, "the pipeline declares what it needs of upstreams and front ends instead of importing them"},
 
+	"ruleset": {[]string{"wire", "catalog", "config", "conform", "endpoint", "inspect", "metatool", "namespace", "policy", "profile", "router", "sanitize", "script", "toolschema"}, "rules are compiled without regard to which connections exist"},
+
 	"metatool": {[]string{"toolschema", "fairshare", "script", "wire", "call", "catalog", "profile", "content", "search", "results"}, "own tools see one view and call through the pipeline: they know neither upstreams nor the router"},
 
 	"frontend":         {[]string{"wire", "call", "gzipped", "bridge", "origin", "ratelog", "requestid", "fairshare", "frontend/park", "frontend/session", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},

@@ -12,12 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/demo"
 	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/ruleset"
 )
 
 // checkOptions are the flags of `gateway check`.
@@ -123,11 +125,11 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 	if err := o.known(cfg, source); err != nil {
 		return err
 	}
-	broken, usable := gateway.CheckTools(cmd.Context(), cfg)
+	broken, usable := ruleset.CheckTools(cmd.Context(), cfg)
 	report.Findings = append(report.Findings, broken...)
 	profiles := o.profiles(cfg)
 	if o.profile != "" {
-		for _, u := range gateway.UpstreamsOf(cfg, endpoint.IDOf(o.profile)) {
+		for _, u := range ruleset.UpstreamsOf(cfg, endpoint.IDOf(o.profile)) {
 			o.names = append(o.names, u.Name)
 		}
 	}
@@ -152,8 +154,12 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 	if !o.offline && (len(look.Upstreams) > 0 || source == "") {
 		err := visitStarted(cmd, &look, source, o.timeout, func(ctx context.Context, v *gateway.InProcess, screen *console.Screen) error {
 			defer screen.Status("")
+			var unmatched []catalog.UnusedGlob
+			if rules, err := ruleset.New(cfg); err == nil { // else CheckTools has reported the error
+				unmatched = rules.UnmatchedGlobs(v.Everything())
+			}
 			found = v.Check(ctx, inspect.CheckOptions{
-				Upstreams: o.names, Profiles: profiles, Unchanged: unchanged, UnmatchedGlobs: gateway.UnmatchedGlobs(v.Everything(), cfg),
+				Upstreams: o.names, Profiles: profiles, Unchanged: unchanged, UnmatchedGlobs: unmatched,
 				Late:  func(reason string) string { return unfinishedReason(o.timeout, reason, ", such as for a download") },
 				Probe: o.probe, Limits: inspect.ProbeLimits{Call: o.callTimeout, Items: probeItems},
 				Progress: func(upstream string) { screen.Status("probing " + upstream) },
@@ -190,7 +196,7 @@ func unknownCalls(v *gateway.InProcess, found *inspect.Report, cfg *config.Confi
 	if slices.ContainsFunc(found.Upstreams, func(u inspect.UpstreamReport) bool { return u.Revision == "" }) {
 		return nil
 	}
-	return gateway.CheckCalls(cfg, func(profile, tool string) bool {
+	return ruleset.CheckCalls(cfg, func(profile, tool string) bool {
 		_, ok := v.Table(endpoint.IDOf(profile)).View(call.Anonymous, nil).Resolve(call.Tool, tool)
 		return ok
 	})

@@ -13,9 +13,9 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/configfile"
-	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/hostconfig"
 	"mcpgateway/internal/hostimport"
+	"mcpgateway/internal/ruleset"
 )
 
 // edited is a gateway.yaml while a verb edits it, with its env_file.
@@ -73,7 +73,7 @@ func newEdited(name string, file *hostconfig.File) (*edited, error) {
 			e.section = key
 		}
 	}
-	e.before, _ = config.Parse(name, file.Data, lookupEnv, gateway.CheckConditions()) // save reports what is wrong
+	e.before, _ = config.Parse(name, file.Data, lookupEnv, ruleset.CheckConditions()) // save reports what is wrong
 	at := filepath.Join(filepath.Dir(name), defaultEnvFile)
 	if e.before != nil && e.before.EnvFile != "" {
 		at = e.before.EnvFile
@@ -134,7 +134,7 @@ func (e *edited) save(stderr io.Writer, changed ...string) error {
 		}
 		return configfile.Read(path)
 	}
-	after, err := config.Parse(e.name, e.Bytes(), lookupEnv, gateway.CheckConditions(), config.WithReader(read))
+	after, err := config.Parse(e.name, e.Bytes(), lookupEnv, ruleset.CheckConditions(), config.WithReader(read))
 	if err == nil {
 		err = after.CheckLoops()
 	}

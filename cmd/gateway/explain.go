@@ -13,6 +13,7 @@ import (
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/ruleset"
 	"mcpgateway/internal/wire"
 )
 
@@ -85,12 +86,12 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 		return o.printRefused(cmd.OutOrStdout(), &q, about)
 	}
 	if name == inspect.ConsolePath {
-		e, err := gateway.ExplainConsole(cfg, q.Principal)
+		rules, err := ruleset.New(cfg)
 		if err != nil {
 			return err
 		}
 		q.Console = true
-		return o.print(cmd.OutOrStdout(), &q, &e, about)
+		return o.print(cmd.OutOrStdout(), &q, &inspect.Explanation{Explanation: rules.Policy.Console(q.Principal)}, about)
 	}
 	look := *cfg
 	keepUpstreamsOf(&look, name)

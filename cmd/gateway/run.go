@@ -21,6 +21,7 @@ import (
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/ruleset"
 	"mcpgateway/internal/telemetry"
 )
 
@@ -227,7 +228,7 @@ func (o *runOptions) load() (*config.Config, gateway.Source, error) {
 			continue
 		}
 		source := gateway.Source{File: file, Load: func(note func(string, []byte)) (*config.Config, error) {
-			cfg, err := config.Load(file, lookupEnv, gateway.CheckConditions(), config.WithFiles(note))
+			cfg, err := config.Load(file, lookupEnv, ruleset.CheckConditions(), config.WithFiles(note))
 			if err != nil {
 				return nil, err
 			}

@@ -21,6 +21,7 @@ import (
 	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/ruleset"
 )
 
 // visitOptions are the flags of verbs that use upstreams without serving them.
@@ -145,7 +146,7 @@ func keepUpstreamsOf(cfg *config.Config, public string) {
 func keepUpstreams(cfg *config.Config, who *call.Principal, public string) {
 	switch {
 	case len(cfg.Profiles) > 0:
-		cfg.Upstreams = gateway.UpstreamsOf(cfg, who.Profile)
+		cfg.Upstreams = ruleset.UpstreamsOf(cfg, who.Profile)
 	case public != "":
 		keepUpstreamsOf(cfg, public)
 	}

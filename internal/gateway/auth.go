@@ -16,6 +16,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/origin"
+	"mcpgateway/internal/ruleset"
 )
 
 // The paths of MCP at the default endpoint.
@@ -124,7 +125,7 @@ func AssumedPrincipal(cfg *config.Config, p *call.Principal, profile string) (ou
 // at /mcp. pinned are the names of the only profiles that it may use, nil for all. remark is a
 // sentence about a profile that it does not get, or gets by its groups or pins, or "".
 func InProfile(cfg *config.Config, p *call.Principal, pinned []string, profile string) (out *call.Principal, remark string) {
-	endpoints := endpointsOf(cfg)
+	endpoints := ruleset.Endpoints(cfg)
 	path := endpoint.PathOf(endpoint.IDOf(profile))
 	at, _ := endpoints.Find(&url.URL{Path: path}, "")
 	chosen, ok := endpoints.Choose(at, p.Groups, pinned)
@@ -207,7 +208,7 @@ func joinModes(modes []config.AuthMode) string {
 // ExamineCredentials judges an API key or a token as a gateway with this configuration would at
 // the endpoint of the named profile, "" for /mcp.
 func ExamineCredentials(ctx context.Context, cfg *config.Config, text, profile string) (*auth.Examination, error) {
-	endpoints := endpointsOf(cfg)
+	endpoints := ruleset.Endpoints(cfg)
 	a, err := newAuthenticator(cfg, nil, func() *endpoint.Set { return endpoints })
 	switch {
 	case err != nil:

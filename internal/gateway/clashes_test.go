@@ -10,6 +10,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/ruleset"
 )
 
 // A name that two upstreams without a prefix share belongs to the first one in the
@@ -22,7 +23,7 @@ func TestClashWithAnUpstreamThatIsDown(t *testing.T) {
 	dir := t.TempDir()
 	yaml := "upstreams:\n  first: " + first.entry(`, prefix: ""`) + "\n  second: " + second.entry(`, prefix: ""`) + "\n"
 	run := func() (*Gateway, func()) {
-		cfg, err := config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv, CheckConditions())
+		cfg, err := config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv, ruleset.CheckConditions())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 // Package gateway wires the parts together. It is the only package that knows all others:
-// it translates the configuration, makes upstreams, table, router and front end, and owns
-// their life.
+// it makes upstreams, table, router and front end of a configuration and its compiled rules
+// (package ruleset), and owns their life.
 //
 // There are two loops, and they meet at one pointer:
 //

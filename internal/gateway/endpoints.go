@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"net/http"
-	"slices"
 
 	"mcpgateway/internal/auth"
 	"mcpgateway/internal/call"
@@ -27,15 +26,6 @@ func erasOf(cfg *config.Config) map[string]wire.Era {
 	return eras
 }
 
-// endpointsOf returns the endpoints of a configuration.
-func endpointsOf(cfg *config.Config) *endpoint.Set {
-	var profiles []endpoint.Profile
-	for _, p := range cfg.Profiles {
-		profiles = append(profiles, endpoint.Profile{Name: p.Name, Hosts: p.Hosts, Groups: p.Groups})
-	}
-	return endpoint.New(profiles)
-}
-
 // profileHosts returns the values of Host that name profiles, in the configuration and now: a
 // Host that a reload adds is accepted when it leads to its profile, and not before.
 func (g *Gateway) profileHosts(cfg *config.Config) (hosts []string) {
@@ -52,7 +42,7 @@ func (g *Gateway) profileHosts(cfg *config.Config) (hosts []string) {
 
 // setEndpoints puts the endpoints of a generation in force, whose profiles have tables now.
 func (g *Gateway) setEndpoints(gen *generation) {
-	if g.endpoints.Swap(gen.endpoints) != gen.endpoints {
+	if g.endpoints.Swap(gen.Endpoints) != gen.Endpoints {
 		g.front.Set(g.settingsOf(gen.cfg))
 	}
 }
@@ -99,24 +89,4 @@ func (g *Gateway) noEndpoint(sender *auth.Sender, reason string) error {
 	return &frontend.NoEndpoint{
 		Principal: sender.Principal().Subject, Reason: reason, Answer: limitBodyTime(http.HandlerFunc(g.notFound)).ServeHTTP,
 	}
-}
-
-// UpstreamsOf returns the upstreams of a configuration that the table of a profile needs, "" for
-// the default one: its own, and those without a prefix, since their items may have any name and
-// clash with others.
-func UpstreamsOf(cfg *config.Config, id string) []config.Upstream {
-	gen := &generation{}
-	if err := gen.addProfiles(cfg); err != nil {
-		return cfg.Upstreams // loading the configuration reports the error
-	}
-	in := gen.defaultProfile
-	if p := gen.profile(id); p != nil {
-		in = p.profile
-	}
-	if in == nil {
-		return cfg.Upstreams
-	}
-	return slices.DeleteFunc(slices.Clone(cfg.Upstreams), func(u config.Upstream) bool {
-		return !in.HasUpstream(u.Name) && u.EffectivePrefix() != ""
-	})
 }

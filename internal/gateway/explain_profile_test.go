@@ -11,6 +11,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/ruleset"
 	"mcpgateway/internal/wire"
 )
 
@@ -73,7 +74,7 @@ profiles:
 			t.Errorf("findings %+v", report.Findings)
 		}
 		var globs []string
-		for _, glob := range UnmatchedGlobs(p.Everything(), g.cfg) {
+		for _, glob := range g.generation.Load().UnmatchedGlobs(p.Everything()) {
 			globs = append(globs, glob.String())
 		}
 		if want := `profiles.listed.pinned[0] "a__raed" matches nothing that is listed; did you mean "a__read"?`; !slices.Contains(globs, want) {
@@ -87,7 +88,7 @@ profiles:
 
 // The principal of --as is in the profile that it would get.
 func TestAssumedProfile(t *testing.T) {
-	cfg, err := config.Parse("gateway.yaml", []byte(profilesYAML("")), os.LookupEnv, CheckConditions())
+	cfg, err := config.Parse("gateway.yaml", []byte(profilesYAML("")), os.LookupEnv, ruleset.CheckConditions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,26 +106,6 @@ func TestAssumedProfile(t *testing.T) {
 		p, remarks, err := AssumedPrincipal(cfg, &call.Principal{Subject: tt.subject}, tt.profile)
 		if err != nil || p.Profile != tt.want || (tt.remark == "") != (len(remarks) == 0) || !strings.Contains(strings.Join(remarks, " "), tt.remark) {
 			t.Errorf("%+v: %+v, %q, %v", tt, p, remarks, err)
-		}
-	}
-}
-
-// A view starts the upstreams of its profile, and those whose items may have any name.
-func TestUpstreamsOfProfile(t *testing.T) {
-	cfg, err := config.Parse("gateway.yaml", []byte(`
-upstreams: {a: {command: x, tags: [t]}, b: {command: x}, c: {command: x, prefix: ""}}
-profiles: {one: {upstreams: [b]}, tagged: {tags: [t]}, all: {}}
-`), os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for profile, want := range map[string]string{"": "a b c", "one": "b c", "tagged": "a c", "all": "a b c"} {
-		var names []string
-		for _, u := range UpstreamsOf(cfg, profile) {
-			names = append(names, u.Name)
-		}
-		if got := strings.Join(names, " "); got != want {
-			t.Errorf("profile %q needs %q, want %q", profile, got, want)
 		}
 	}
 }

@@ -286,7 +286,7 @@ func (g *Gateway) assemble() error {
 		return err
 	}
 	g.generation.Store(first)
-	g.endpoints.Store(first.endpoints)
+	g.endpoints.Store(first.Endpoints)
 	g.control.inUse = first.connections()
 	if g.web, err = g.newWeb(); err != nil {
 		return err

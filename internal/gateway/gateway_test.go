@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/ruleset"
 )
 
 // testTimeout bounds the wait for events that normally happen at once.
@@ -32,7 +33,7 @@ func startLogged(t *testing.T, yaml string, demo bool, log *zap.Logger) (g *Gate
 	cfg := config.Default(func(string) (string, bool) { return "", false })
 	if yaml != "" {
 		var err error
-		if cfg, err = config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv, CheckConditions()); err != nil {
+		if cfg, err = config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv, ruleset.CheckConditions()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,13 +9,10 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/demo"
-	"mcpgateway/internal/endpoint"
-	"mcpgateway/internal/metatool"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/pins"
-	"mcpgateway/internal/policy"
-	"mcpgateway/internal/profile"
 	"mcpgateway/internal/router"
+	"mcpgateway/internal/ruleset"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/upstream/connector"
 )
@@ -23,18 +20,9 @@ import (
 // generation is one configuration in force. It is immutable, except for the connections
 // that are active.
 type generation struct {
-	cfg     *config.Config
-	policy  *policy.Policy
+	cfg *config.Config
+	*ruleset.Rules
 	entries []*upstreamEntry // in the order of the configuration
-	// profiles are the profiles in the order of the configuration, without the default one.
-	profiles []*profileEntry
-	// results are the rules about results of tools by profile, nil if no profile has any.
-	results map[string]router.ResultRules
-	// defaultProfile is what the default profile selects, nil for everything.
-	defaultProfile *profile.Profile
-	// scripts are the limits of scripts, and the tools that files define in profiles.
-	scripts   metatool.Scripts
-	endpoints *endpoint.Set
 
 	// settled is closed by the control loop when no new connection is awaited:
 	// each has ended its first attempt or used up its time to start. It is closed as well
@@ -49,7 +37,6 @@ type upstreamEntry struct {
 	name     string
 	space    *namespace.Naming
 	required bool
-	filter   policy.Upstream
 	rules    catalog.Rules
 	options  upstream.Options
 	lifetime connector.Lifetime
@@ -65,25 +52,6 @@ type upstreamEntry struct {
 	// disappear because its configuration has changed.
 	active atomic.Pointer[connection]
 }
-
-// profileEntry is one profile in a generation. A nil *profileEntry is the default profile.
-type profileEntry struct {
-	name    string
-	profile *profile.Profile
-}
-
-// profile returns the profile with this name, nil if there is none, and for the default one.
-func (gen *generation) profile(name string) *profileEntry {
-	for _, p := range gen.profiles {
-		if p.name == name {
-			return p
-		}
-	}
-	return nil
-}
-
-// hasProfile reports whether there is a profile with this name, "" for the default one.
-func (gen *generation) hasProfile(name string) bool { return name == "" || gen.profile(name) != nil }
 
 // pins returns the accepted tools of pinned upstreams, nil if no upstream is pinned.
 func (gen *generation) pins() *pins.Store {
@@ -125,15 +93,12 @@ func (g *Gateway) newGeneration(cfg *config.Config, before *generation) (*genera
 			return nil, err
 		}
 	}
-	gen := &generation{cfg: cfg, endpoints: endpointsOf(cfg), settled: make(chan struct{})}
+	gen := &generation{cfg: cfg, settled: make(chan struct{})}
 	var err error
 	if gen.entries, err = g.newEntries(cfg); err != nil {
 		return nil, err
 	}
-	if gen.policy, err = newPolicy(cfg, gen.entries); err != nil {
-		return nil, err
-	}
-	if err = gen.addProfiles(cfg); err != nil {
+	if gen.Rules, err = ruleset.New(cfg); err != nil {
 		return nil, err
 	}
 	for _, e := range gen.entries {
@@ -211,7 +176,7 @@ func (g *Gateway) newEntries(cfg *config.Config) (entries []*upstreamEntry, err 
 		if optionsErr != nil {
 			return nil, optionsErr
 		}
-		e := &upstreamEntry{name: u.Name, required: u.Required, filter: filterOf(u), rules: rulesOf(u), options: o, lifetime: lifetimeOf(u), health: healthOf(u), unset: u.Unset, bare: !u.PinDefaults}
+		e := &upstreamEntry{name: u.Name, required: u.Required, rules: ruleset.Items(u), options: o, lifetime: lifetimeOf(u), health: healthOf(u), unset: u.Unset, bare: !u.PinDefaults}
 		if u.Pin {
 			if accepted == nil {
 				if accepted, optionsErr = pins.Open(g.state.Path(), g.log); optionsErr != nil {

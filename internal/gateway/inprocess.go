@@ -83,8 +83,8 @@ func (p *InProcess) Pin(name string, only []string, dryRun bool) (pins.Change, e
 // profile, "" for the default one, as far as the state folder has it. It connects to nothing.
 func (g *Gateway) RememberedTable(id string) *catalog.Table {
 	gen := g.generation.Load()
-	table := g.buildTable(gen, gen.policy, snapshotsOf(gen.connections()), func(*connection) bool { return true })
-	if in := (inspected{g}).Profile(id); in != nil {
+	table := g.buildTable(gen, gen.Policy, snapshotsOf(gen.connections()), func(*connection) bool { return true })
+	if in := gen.Profile(id); in != nil {
 		table = table.ForProfile(in)
 	}
 	return table

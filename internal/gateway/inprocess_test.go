@@ -14,6 +14,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/ruleset"
 	"mcpgateway/internal/statedir"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
@@ -33,7 +34,7 @@ func inProcess(t *testing.T, yaml, state string, watch func(inspect.Upstream)) *
 	cfg := config.Default(func(string) (string, bool) { return "", false })
 	if yaml != "" {
 		var err error
-		if cfg, err = config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv, CheckConditions()); err != nil {
+		if cfg, err = config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv, ruleset.CheckConditions()); err != nil {
 			t.Fatal(err)
 		}
 	}

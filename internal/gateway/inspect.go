@@ -31,23 +31,15 @@ func (i inspected) ListedTools(name string) []wire.Raw {
 }
 
 // Policy implements inspect.Gateway.
-func (i inspected) Policy() *policy.Policy { return i.g.generation.Load().policy }
+func (i inspected) Policy() *policy.Policy { return i.g.generation.Load().Policy }
 
 // Profile implements inspect.Gateway.
-func (i inspected) Profile(id string) *profile.Profile {
-	gen := i.g.generation.Load()
-	if p := gen.profile(id); p != nil {
-		return p.profile
-	} else if id == "" {
-		return gen.defaultProfile
-	}
-	return nil
-}
+func (i inspected) Profile(id string) *profile.Profile { return i.g.generation.Load().Profile(id) }
 
 // Profiles implements inspect.Gateway.
 func (i inspected) Profiles() (all []inspect.Profile) {
 	routes := i.g.router.Routes()
-	for _, name := range i.g.generation.Load().endpoints.Names() {
+	for _, name := range i.g.generation.Load().Endpoints.Names() {
 		p, table := inspect.Profile{Name: name}, routes.Table
 		if id := endpoint.IDOf(name); id != "" {
 			table = routes.Profiles[id]

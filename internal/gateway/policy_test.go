@@ -3,7 +3,6 @@ package gateway
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +12,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/config"
-	"mcpgateway/internal/policy"
 	"mcpgateway/internal/polltest"
 )
 
@@ -74,38 +72,11 @@ func TestRulesOfTheConfiguration(t *testing.T) {
 }
 
 // A rate without burst lets as many calls through at once as it names.
-func TestBurstIsTheNumberOfTheRate(t *testing.T) {
-	for want, limit := range map[int]config.Limit{
-		2: {Rate: "2/m"}, 1000: {Rate: "1000/h"}, 100: {Rate: "100/s"}, 5: {Rate: "2/m", Burst: 5}, 1: {Rate: "2/m", Burst: 1},
-	} {
-		if got := limitOf(limit).Burst; got != want {
-			t.Errorf("%+v: burst is %d, want %d", limit, got, want)
-		}
-	}
+func TestRateWithoutBurst(t *testing.T) {
 	g := startWithRules(t, "    - {name: two, effect: allow, what: {tools: ['*']}, limit: {rate: 2/h}}\n")
 	for i, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
 		if resp, got := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"clock__now","arguments":{}}}`); resp.StatusCode != want {
 			t.Errorf("call %d: %s, %s", i+1, resp.Status, got)
-		}
-	}
-}
-
-// Each effect of policy can be written in a configuration, and the documentation says which one wins.
-func TestEffectsOfTheConfiguration(t *testing.T) {
-	var names []string
-	for _, e := range policy.Effects() {
-		names = append(names, e.String())
-	}
-	for _, key := range config.Keys() {
-		switch key.Path {
-		case "policy.rules[].effect":
-			if diff := cmp.Diff(slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(strings.Split(key.Type, " | ")))); diff != "" {
-				t.Errorf("effects of rules (-policy +config):\n%s", diff)
-			}
-		case "policy.rules":
-			if want := names[0] + " wins, then " + strings.Join(names[1:], ", then ") + ", then the default"; !strings.Contains(key.Doc, want) {
-				t.Errorf("the documentation of %s is %q, without %q", key.Path, key.Doc, want)
-			}
 		}
 	}
 }

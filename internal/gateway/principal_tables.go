@@ -131,7 +131,7 @@ func (g *Gateway) isCurrent(key string, conns []*connection) bool {
 // personalUpstreamsOf returns the upstreams of a generation whose lists may depend on the
 // principal. It returns the same pointer as before if nothing has changed.
 func (g *Gateway) personalUpstreamsOf(gen *generation) *personalUpstreams {
-	p := &personalUpstreams{policy: gen.policy}
+	p := &personalUpstreams{policy: gen.Policy}
 	for _, e := range gen.entries {
 		if e.options.Personal {
 			p.conns = append(p.conns, e.active.Load())
@@ -245,7 +245,7 @@ func (g *Gateway) rebuildPrincipal(p *principalState, key string, tables *princi
 // that supplied a part has ended, it returns none and sets missed: the next session of the
 // principal supplies another list.
 func (g *Gateway) principalParts(p *principalState, key string, conns []*connection) map[*connection]connector.Snapshot {
-	if !g.control.inputs.generation.hasProfile(call.ProfileOf(key)) {
+	if !g.control.inputs.generation.HasProfile(call.ProfileOf(key)) {
 		return nil
 	}
 	parts := make(map[*connection]connector.Snapshot)
@@ -266,10 +266,6 @@ func (g *Gateway) principalParts(p *principalState, key string, conns []*connect
 // use. The lists of the principal replace those of the gateway.
 func (g *Gateway) newPrincipalTable(p *principalState, profile string, parts map[*connection]connector.Snapshot) *principalTable {
 	gen, shared := g.control.inputs.generation, g.control.inputs.sources
-	selects := gen.defaultProfile
-	if e := gen.profile(profile); e != nil {
-		selects = e.profile
-	}
 	personal := make(map[int]connector.Snapshot) // resolved now: other connections may be active when the table is built
 	for i, e := range gen.entries {
 		if s, ok := parts[e.active.Load()]; ok {
@@ -283,7 +279,7 @@ func (g *Gateway) newPrincipalTable(p *principalState, profile string, parts map
 		}
 		p.building.Lock()
 		defer p.building.Unlock()
-		return catalog.Build(g.tableOptions(gen, selects, gen.policy, &p.schemas), sources)
+		return catalog.Build(g.tableOptions(gen, gen.Profile(profile), gen.Policy, &p.schemas), sources)
 	})}
 }
 

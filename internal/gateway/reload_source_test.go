@@ -16,6 +16,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/ruleset"
 )
 
 // fromFile is a gateway with a configuration file. loads counts how often the file is
@@ -37,7 +38,7 @@ func runFile(t *testing.T, text string) *fromFile {
 		if f.hold != nil {
 			<-f.hold
 		}
-		cfg, err := config.Load(f.path, os.LookupEnv, CheckConditions(), config.WithFiles(note))
+		cfg, err := config.Load(f.path, os.LookupEnv, ruleset.CheckConditions(), config.WithFiles(note))
 		if err == nil {
 			cfg.Listen, cfg.Admin.Listen, cfg.StateDir = "127.0.0.1:0", "127.0.0.1:0", filepath.Join(dir, "state")
 		}

@@ -17,12 +17,13 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/ruleset"
 )
 
 // reloaded reloads with a configuration.
 func reloaded(t *testing.T, g *Gateway, yaml string) (Changes, error) {
 	t.Helper()
-	cfg, err := config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv, CheckConditions())
+	cfg, err := config.Parse("gateway.yaml", []byte(yaml), os.LookupEnv, ruleset.CheckConditions())
 	if err != nil {
 		t.Fatal(err)
 	}

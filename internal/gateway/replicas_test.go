@@ -12,6 +12,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/ruleset"
 	"mcpgateway/internal/store"
 	"mcpgateway/internal/wire"
 )
@@ -34,7 +35,7 @@ func startReplicasOf(t *testing.T, n int, demo bool, text string) (all []*Gatewa
 func startReplicasOn(t *testing.T, n int, demo bool, text string, kept store.Store) (all []*Gateway, ends []func()) {
 	t.Helper()
 	for range n {
-		cfg, err := config.Parse("gateway.yaml", []byte("bridge: {keys: [a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=]}\n"+text), os.LookupEnv, CheckConditions())
+		cfg, err := config.Parse("gateway.yaml", []byte("bridge: {keys: [a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=]}\n"+text), os.LookupEnv, ruleset.CheckConditions())
 		if err != nil {
 			t.Fatal(err)
 		}

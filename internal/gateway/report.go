@@ -82,3 +82,27 @@ func (g *Gateway) logStarted(gen *generation, gathered snapshots) {
 	}
 	g.log.Info("upstreams have started", zap.Strings("ready", ready), zap.Strings("idle", idle), zap.Strings("failed", failed), zap.Strings("starting", starting))
 }
+
+// maxLoggedGlobs bounds how many globs a log line contains.
+const maxLoggedGlobs = 20
+
+// logUnmatchedGlobs logs once for each generation which globs of its policy and profiles match nothing,
+// when all its upstreams have listed their items.
+func (g *Gateway) logUnmatchedGlobs(gen *generation, t *catalog.Table, gathered snapshots) {
+	if gen.globsChecked {
+		return
+	}
+	for _, e := range gen.entries {
+		if gathered[e.conn].State != connector.Ready || e.active.Load() != e.conn {
+			return
+		}
+	}
+	gen.globsChecked = true
+	var globs []string
+	for _, i := range gen.UnmatchedGlobs(t) {
+		globs = append(globs, i.String())
+	}
+	if n := len(globs); n > 0 {
+		g.log.Warn("globs of the policy match nothing", zap.Int("count", n), zap.Strings("globs", globs[:min(n, maxLoggedGlobs)]))
+	}
+}

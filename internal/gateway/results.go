@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"time"
-
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
@@ -12,27 +10,9 @@ import (
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/replica/sharedresults"
 	"mcpgateway/internal/results"
-	"mcpgateway/internal/router"
 	"mcpgateway/internal/script"
 	"mcpgateway/internal/store"
 )
-
-// addResultRules translates what a profile says about results of tools.
-func (gen *generation) addResultRules(c *config.Profile, ttl time.Duration) {
-	if c.MaxResult == 0 && c.Images.Max == 0 {
-		return
-	}
-	if gen.results == nil {
-		gen.results = make(map[string]router.ResultRules)
-	}
-	name := c.Name
-	if name == config.DefaultProfile {
-		name = ""
-	}
-	gen.results[name] = router.ResultRules{
-		Max: int(c.MaxResult), TTL: ttl, CutStructured: c.StructuredContent == config.StructuredCut, ImageSide: c.Images.Max,
-	}
-}
 
 // resultStore keeps long results.
 type resultStore interface {
@@ -68,8 +48,8 @@ func resultLimits(r config.Results) results.Limits {
 // ownTools returns what answers calls of the gateway's own items.
 func (g *Gateway) ownTools() *metatool.Tools {
 	tools := metatool.New()
-	tools.Results = &metatool.Results{Store: g.results, Max: func(profile string) int { return g.generation.Load().results[profile].Max }}
-	tools.Scripts = func() *metatool.Scripts { return &g.generation.Load().scripts }
+	tools.Results = &metatool.Results{Store: g.results, Max: func(profile string) int { return g.generation.Load().Results[profile].Max }}
+	tools.Scripts = func() *metatool.Scripts { return &g.generation.Load().Scripts }
 	tools.View = func(c *call.Call) *catalog.View {
 		return g.router.Routes().TableFor(c.Principal).View(c.Principal, c.Client)
 	}
@@ -88,5 +68,5 @@ func (g *Gateway) ownTools() *metatool.Tools {
 // that shortens none any more cannot be read, so they go.
 func (g *Gateway) limitResults(gen *generation) {
 	g.results.SetLimits(resultLimits(gen.cfg.Results))
-	g.results.Retain(func(profile string) bool { return gen.results[profile].Max > 0 })
+	g.results.Retain(func(profile string) bool { return gen.Results[profile].Max > 0 })
 }

@@ -5,55 +5,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"mcpgateway/internal/catalog"
-	"mcpgateway/internal/config"
-	"mcpgateway/internal/conform"
 	"mcpgateway/internal/polltest"
-	"mcpgateway/internal/sanitize"
 )
-
-// The table applies the configured rules for an upstream's items and answers.
-func TestRules(t *testing.T) {
-	cfg, err := config.Parse("gateway.yaml", []byte(`
-upstreams:
-  plain: {command: a}
-  ruled:
-    command: a
-    conformance: repair
-    validate_input: true
-    sanitize: [invisible, ansi]
-    tools: {override: {"a b": {name: ab, title: T, description: D}, c: {hidden: true}}}
-    prompts: {override: {p: {name: q}}}
-  off: {command: a, conformance: off, sanitize: [control]}
-  strict: {command: a, conformance: strict}
-`), os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	none := map[string]catalog.Override{}
-	want := []catalog.Rules{
-		{Conformance: conform.Warn, ToolOverride: none, PromptOverride: none},
-		{
-			Conformance: conform.Repair, ValidateInput: true, Sanitize: sanitize.ANSI | sanitize.Invisible,
-			ToolOverride:   map[string]catalog.Override{"a b": {Name: "ab", Title: "T", Description: "D"}, "c": {Hidden: true}},
-			PromptOverride: map[string]catalog.Override{"p": {Name: "q"}},
-		},
-		{Conformance: conform.Off, Sanitize: sanitize.Control, ToolOverride: none, PromptOverride: none},
-		{Conformance: conform.Strict, ToolOverride: none, PromptOverride: none},
-	}
-	for i, u := range cfg.Upstreams {
-		if diff := cmp.Diff(want[i], rulesOf(u)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", u.Name, diff)
-		}
-	}
-}
 
 // A real server's tools are renamed, hidden, sanitized and counted as configured. A call
 // with invalid arguments never reaches the server.

@@ -20,6 +20,7 @@ import (
 	"mcpgateway/internal/http1server"
 	"mcpgateway/internal/oauthmeta"
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/ruleset"
 )
 
 // memListener is a listener in memory. Without a network, a synctest bubble knows when all
@@ -271,7 +272,7 @@ func TestUnreadBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newMemListener()
 		g := &Gateway{cfg: &config.Config{}}
-		g.endpoints.Store(endpointsOf(g.cfg))
+		g.endpoints.Store(ruleset.Endpoints(g.cfg))
 		srv := &http.Server{Handler: limitBodyTime(http.HandlerFunc(g.notFound))}
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(in) }()

@@ -11,6 +11,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/ruleset"
 	"mcpgateway/internal/store"
 )
 
@@ -31,7 +32,7 @@ func (s *noLimits) Acquire(ctx context.Context, holder string, lease time.Durati
 func limitedReplicas(t *testing.T, limit string) (s *countingServer, a, b *attackTest, shared *noLimits) {
 	s, url := newCountingServer(t)
 	shared = &noLimits{Store: new(store.Memory)}
-	rules, err := config.Parse("gateway.yaml", []byte("policy: {default: allow, rules: [{name: few, effect: allow, limit: "+limit+"}]}\nupstreams: {none: {url: 'http://127.0.0.1:1/mcp'}}"), os.LookupEnv, CheckConditions())
+	rules, err := config.Parse("gateway.yaml", []byte("policy: {default: allow, rules: [{name: few, effect: allow, limit: "+limit+"}]}\nupstreams: {none: {url: 'http://127.0.0.1:1/mcp'}}"), os.LookupEnv, ruleset.CheckConditions())
 	if err != nil {
 		t.Fatal(err)
 	}

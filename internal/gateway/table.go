@@ -26,18 +26,20 @@ func (g *Gateway) buildRoutes(gen *generation, gathered snapshots, now time.Time
 	overdue := func(c *connection) bool { return !now.Before(c.deadline) }
 	g.control.inputs = tableInputs{generation: gen, sources: g.catalogSources(gen, gathered, overdue)}
 	routes := &router.Routes{
-		Upstreams: make(map[string]router.Upstream), Subscribers: make(map[string]router.Subscriber), Bridge: gen.terms(), Results: gen.results,
+		Upstreams: make(map[string]router.Upstream), Subscribers: make(map[string]router.Subscriber), Bridge: gen.terms(), Results: gen.Results,
 		Slow: gen.cfg.Telemetry.Slow,
 	}
-	ordinary := catalog.Build(g.tableOptions(gen, nil, gen.policy, &g.control.schemas), g.control.inputs.sources)
-	if routes.Table = ordinary; gen.defaultProfile != nil {
-		routes.Table = ordinary.ForProfile(gen.defaultProfile)
-	}
-	for _, p := range gen.profiles {
-		if routes.Profiles == nil {
-			routes.Profiles = make(map[string]*catalog.Table, len(gen.profiles))
+	ordinary := catalog.Build(g.tableOptions(gen, nil, gen.Policy, &g.control.schemas), g.control.inputs.sources)
+	routes.Table = ordinary
+	for id, p := range gen.Profiles() {
+		if id == "" {
+			routes.Table = ordinary.ForProfile(p)
+			continue
 		}
-		routes.Profiles[p.name] = ordinary.ForProfile(p.profile)
+		if routes.Profiles == nil {
+			routes.Profiles = make(map[string]*catalog.Table)
+		}
+		routes.Profiles[id] = ordinary.ForProfile(p)
 	}
 	for _, e := range gen.entries {
 		active := e.active.Load()

@@ -1,4 +1,4 @@
-package gateway
+package ruleset
 
 import (
 	"context"
@@ -21,9 +21,9 @@ func scriptLimits(c config.Scripts) script.Limits {
 }
 
 // addScripts adds run_script and the tools that files define to the own tools of a profile.
-func (gen *generation) addScripts(c *config.Profile, own *metatool.Options) error {
+func (r *Rules) addScripts(id string, c *config.Profile, own *metatool.Options) error {
 	if c.Scripts {
-		own.Scripts = &gen.scripts.Limits
+		own.Scripts = &r.Scripts.Limits
 	}
 	byName := make(map[string]*script.Composite)
 	for i, f := range c.ToolFiles {
@@ -38,11 +38,7 @@ func (gen *generation) addScripts(c *config.Profile, own *metatool.Options) erro
 		own.Composites = append(own.Composites, tool)
 	}
 	if len(byName) > 0 {
-		name := c.Name
-		if name == config.DefaultProfile {
-			name = ""
-		}
-		gen.scripts.Composites[name] = byName
+		r.Scripts.Composites[id] = byName
 	}
 	return nil
 }

@@ -1,12 +1,10 @@
-package gateway
+package ruleset
 
 import (
 	"cmp"
 	"fmt"
 
-	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
-	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/policy"
 )
 
@@ -23,14 +21,14 @@ func CheckConditions() config.Option {
 
 // newPolicy translates the policy of a configuration. Errors about rules are config.Errors.
 // A configuration that was loaded with [CheckConditions] has none.
-func newPolicy(cfg *config.Config, entries []*upstreamEntry) (*policy.Policy, error) {
+func newPolicy(cfg *config.Config) (*policy.Policy, error) {
 	fallback, err := policy.ParseEffect(string(cfg.Policy.Default))
 	if err != nil {
 		return nil, fmt.Errorf("policy.default: %w", err)
 	}
 	o := policy.Options{Default: fallback, Upstreams: map[string]policy.Upstream{}}
-	for _, e := range entries {
-		o.Upstreams[e.name] = e.filter
+	for _, u := range cfg.Upstreams {
+		o.Upstreams[u.Name] = filterOf(u)
 	}
 	if o.Rules, err = policyRules(cfg.Policy.Rules); err != nil {
 		return nil, err
@@ -66,19 +64,6 @@ func policyRules(rules []config.Rule) ([]policy.Rule, error) {
 		return nil, errs
 	}
 	return out, nil
-}
-
-// ExplainConsole explains whether a configuration lets a principal open the console at the address of MCP.
-func ExplainConsole(cfg *config.Config, who *call.Principal) (inspect.Explanation, error) {
-	rules, err := policyRules(cfg.Policy.Rules)
-	if err != nil {
-		return inspect.Explanation{}, err
-	}
-	p, err := policy.New(policy.Options{Rules: rules})
-	if err != nil {
-		return inspect.Explanation{}, err
-	}
-	return inspect.Explanation{Explanation: p.Console(who)}, nil
 }
 
 func limitOf(l config.Limit) *policy.Limit {
