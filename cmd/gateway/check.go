@@ -109,6 +109,13 @@ func (o *checkOptions) run(cmd *cobra.Command) error {
 		if err := gateway.CheckStore(cmd.Context(), cfg); err != nil {
 			report.Findings = append(report.Findings, inspect.Finding{Severity: inspect.SeverityWarning, What: "store", Message: fmt.Sprintf("cannot be reached: %v", err), File: source.File, Path: "store"})
 		}
+		failing, err := gateway.CheckIssuers(cmd.Context(), cfg)
+		if err != nil {
+			return err
+		}
+		for _, text := range failing {
+			report.Findings = append(report.Findings, inspect.Finding{Severity: inspect.SeverityWarning, What: "issuer", Message: text, File: source.File, Path: "auth.jwt"})
+		}
 	}
 	if err := o.upstreams(cmd, cfg, source.File, report); err != nil {
 		return err

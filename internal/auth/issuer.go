@@ -93,7 +93,7 @@ func (a *Authenticator) newIssuers(all []Issuer, client *http.Client) (map[strin
 		}
 		d := discovery{issuer: o.URL, metadata: o.Discovery, keys: o.Keys, client: client}
 		out[o.URL] = &issuer{
-			Issuer: o, signatures: signatures, keys: newKeySet(d.find, client, a.now), hierarchy: a.hierarchy,
+			Issuer: o, signatures: signatures, keys: newKeySet(d.find, client, a.now, a.metrics.issuerUp(o.URL)), hierarchy: a.hierarchy,
 			endpoints: a.endpoints, base: a.resource.lowerURL, now: a.now,
 		}
 	}

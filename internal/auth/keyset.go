@@ -43,6 +43,7 @@ type keySet struct {
 	find   func(context.Context) (string, error) // the URL of the keys
 	client *http.Client
 	now    func() time.Time
+	up     func(bool) // learns whether each fetch has succeeded
 
 	fetches *rate.Limiter
 	flight  singleflight.Group
@@ -61,8 +62,8 @@ type keyGeneration struct {
 	made time.Time
 }
 
-func newKeySet(find func(context.Context) (string, error), client *http.Client, now func() time.Time) *keySet {
-	return &keySet{find: find, client: client, now: now, fetches: rate.NewLimiter(rate.Every(fetchEvery), fetchBurst)}
+func newKeySet(find func(context.Context) (string, error), client *http.Client, now func() time.Time, up func(bool)) *keySet {
+	return &keySet{find: find, client: client, now: now, up: up, fetches: rate.NewLimiter(rate.Every(fetchEvery), fetchBurst)}
 }
 
 // verify returns the payload of a token whose signature is valid. The error is
@@ -128,7 +129,7 @@ func (k *keySet) load(ctx context.Context) (*keyGeneration, error) {
 // wait returns what fetch returns, or errUnreachable when ctx ends first: the fetch
 // goes on, since other requests may wait for it too.
 func (k *keySet) wait(ctx context.Context, known *keyGeneration) (*keyGeneration, error) {
-	done := k.flight.DoChan("", func() (any, error) { return k.fetch(known) })
+	done := k.flight.DoChan("", func() (any, error) { return k.fetch(context.Background(), known) })
 	select {
 	case <-ctx.Done():
 		return nil, errUnreachable
@@ -143,7 +144,7 @@ func (k *keySet) wait(ctx context.Context, known *keyGeneration) (*keyGeneration
 // fetch replaces the known generation. It returns the current generation without a
 // request if that is another one already, or if the limit of the rate is reached and
 // the last fetch succeeded.
-func (k *keySet) fetch(known *keyGeneration) (*keyGeneration, error) {
+func (k *keySet) fetch(ctx context.Context, known *keyGeneration) (*keyGeneration, error) {
 	now := k.now()
 	k.mu.Lock()
 	if k.current != known {
@@ -160,7 +161,8 @@ func (k *keySet) fetch(known *keyGeneration) (*keyGeneration, error) {
 	k.failed, k.retry = true, now.Add(retryStale)
 	k.mu.Unlock()
 
-	g, err := k.request(known, now)
+	g, err := k.request(ctx, known, now)
+	k.up(err == nil)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.reason = err; err != nil {
@@ -178,8 +180,8 @@ func (k *keySet) unreachable() error {
 }
 
 // request fetches the keys.
-func (k *keySet) request(known *keyGeneration, now time.Time) (*keyGeneration, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*fetchTimeout)
+func (k *keySet) request(ctx context.Context, known *keyGeneration, now time.Time) (*keyGeneration, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*fetchTimeout)
 	defer cancel()
 	g := &keyGeneration{made: now}
 	var err error

@@ -17,25 +17,29 @@ type Pos struct{ Line, Col int }
 func (p Pos) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }
 
 // Error is one error in a file. Path names the key as the file spells it; it is empty for errors
-// that concern no key.
+// that concern no key. Line and Col are 0 for errors that concern no place.
 type Error struct {
 	File      string
 	Line, Col int
 	Path, Msg string
 }
 
-// Error is file:line:col: path: message.
+// Error is file:line:col: path: message, without what is not known.
 func (e *Error) Error() string {
-	if e.Path == "" {
-		return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Col, e.Msg)
+	text := e.File
+	if e.Line > 0 {
+		text += fmt.Sprintf(":%d:%d", e.Line, e.Col)
 	}
-	return fmt.Sprintf("%s:%d:%d: %s: %s", e.File, e.Line, e.Col, e.Path, e.Msg)
+	if e.Path != "" {
+		text += ": " + e.Path
+	}
+	return text + ": " + e.Msg
 }
 
 // Warning is about something that was accepted; it has the form of an [Error].
 type Warning Error
 
-// String is file:line:col: path: message.
+// String is file:line:col: path: message, without what is not known.
 func (w Warning) String() string { return (*Error)(&w).Error() }
 
 // CompareWarnings orders warnings by position.

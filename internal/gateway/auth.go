@@ -205,6 +205,15 @@ func joinModes(modes []config.AuthMode) string {
 	return strings.Join(texts, ", ")
 }
 
+// CheckIssuers returns one sentence for each issuer whose keys cannot be fetched.
+func CheckIssuers(ctx context.Context, cfg *config.Config) ([]string, error) {
+	a, err := newAuthenticator(cfg, nil, nil)
+	if a == nil || err != nil {
+		return nil, err
+	}
+	return a.FetchKeys(ctx), nil
+}
+
 // ExamineCredentials judges an API key or a token as a gateway with this configuration would at
 // the endpoint of the named profile, "" for /mcp.
 func ExamineCredentials(ctx context.Context, cfg *config.Config, text, profile string) (*auth.Examination, error) {

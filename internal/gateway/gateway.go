@@ -505,10 +505,13 @@ func (g *Gateway) down() []string {
 	return all
 }
 
-// failing returns the upstreams whose circuit breakers are open, and the store that is away, one
-// sentence each.
+// failing returns the upstreams whose circuit breakers are open, the store that is away, and the
+// issuers whose keys cannot be fetched, one sentence each.
 func (g *Gateway) failing() []string {
 	var all []string
+	if g.auth != nil {
+		all = g.auth.Failing()
+	}
 	if text := g.failingStore(); text != "" {
 		all = append(all, text)
 	}

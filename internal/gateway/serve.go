@@ -65,6 +65,12 @@ func (g *Gateway) serve(ctx, life context.Context, ui *webui.Console) error {
 	})
 	group.Go(func() error { return ignoreClosed(adm.Serve(g.admin)) })
 	serving, stop := context.WithCancel(failed)
+	if g.auth != nil {
+		group.Go(func() error {
+			g.auth.KeepKeys(serving, g.log.Named("auth"))
+			return nil
+		})
+	}
 	if ui != nil {
 		group.Go(func() error {
 			ui.Run(serving)

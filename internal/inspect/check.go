@@ -78,7 +78,8 @@ const (
 type Finding struct {
 	Severity string `json:"severity"`
 	// The values of What are configuration, unset (a variable that an upstream needs), idle (a
-	// glob matches nothing), unreachable, degraded, empty (a profile has nothing), the problem of an item
+	// glob matches nothing), unreachable, degraded, empty (a profile has nothing), store (it cannot be reached),
+	// issuer (its keys cannot be fetched), the problem of an item
 	// (quarantined, clash, …), and the outcome of a probe (error, lost, timeout, refused).
 	What     string `json:"what"`
 	Message  string `json:"message"`

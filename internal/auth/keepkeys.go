@@ -1,0 +1,105 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"mcpgateway/internal/plaintext"
+)
+
+// KeepKeys fetches the keys of all issuers now, and again whenever they are old, until ctx ends.
+// Thus an issuer that cannot be reached is known before the first token comes. It logs when the
+// keys of an issuer cannot be fetched, and when they can again.
+func (a *Authenticator) KeepKeys(ctx context.Context, log *zap.Logger) {
+	var all sync.WaitGroup
+	for _, i := range a.issuers {
+		all.Go(func() { i.keys.keep(ctx, log.With(zap.String("issuer", i.URL))) })
+	}
+	all.Wait()
+}
+
+// keep is KeepKeys for one issuer.
+func (k *keySet) keep(ctx context.Context, log *zap.Logger) {
+	failed := false
+	for {
+		known, err := k.refresh(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		switch {
+		case err != nil && !failed:
+			log.Warn("the keys of an issuer cannot be fetched", zap.String("error", plaintext.Clip(err.Error(), 2*maxLogged)))
+		case err == nil && failed:
+			log.Info("the keys of an issuer are fetched again")
+		}
+		failed = err != nil
+		wait := freshFor
+		switch {
+		case known == nil:
+			wait = fetchEvery
+		case failed:
+			wait = retryStale
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// refresh fetches the keys, unless that has just been done. It returns the latest ones, which are
+// nil if there are none, and why the last fetch failed. Unlike those for requests, the fetch ends with ctx.
+func (k *keySet) refresh(ctx context.Context) (*keyGeneration, error) {
+	k.mu.Lock()
+	known := k.current
+	k.mu.Unlock()
+	_, _, _ = k.flight.Do("", func() (any, error) { return k.fetch(ctx, known) }) // recorded as reason
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.current, k.reason
+}
+
+// FetchKeys fetches the keys of all issuers, and returns one sentence for each issuer whose
+// keys cannot be fetched.
+func (a *Authenticator) FetchKeys(ctx context.Context) []string {
+	var all sync.WaitGroup
+	for _, i := range a.issuers {
+		all.Go(func() { _, _ = i.keys.refresh(ctx) }) // see Failing
+	}
+	all.Wait()
+	return a.Failing()
+}
+
+// Failing returns one sentence for each issuer whose keys could not be fetched the last time:
+// why, and what becomes of its tokens.
+func (a *Authenticator) Failing() []string {
+	var all []string
+	for _, i := range a.issuers {
+		if text := i.keys.failing(); text != "" {
+			all = append(all, fmt.Sprintf("issuer %s: %s", i.URL, text))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (k *keySet) failing() string {
+	k.mu.Lock()
+	g, reason := k.current, k.reason
+	k.mu.Unlock()
+	if reason == nil {
+		return ""
+	}
+	why := plaintext.Clip(reason.Error(), 2*maxLogged)
+	if g == nil || k.now().Sub(g.made) >= staleFor {
+		return fmt.Sprintf("its keys cannot be fetched, so its tokens are refused with 503: %s", why)
+	}
+	return fmt.Sprintf("its keys cannot be fetched, so its tokens are verified with those of %s, until %s: %v",
+		logTime(g.made), logTime(g.made.Add(staleFor)), why)
+}
