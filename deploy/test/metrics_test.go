@@ -220,7 +220,8 @@ upstreams:
 listen: 127.0.0.1:8083
 admin: {listen: 127.0.0.1:9093}
 telemetry: {audit: {file: %q}}
-auth: {mode: api-key, api_keys: [{id: ci, sha256: "`+sixtyFour+`"}]}
+public_url: http://127.0.0.1:8083
+auth: {mode: [api-key, jwt], api_keys: [{id: ci, sha256: "`+sixtyFour+`"}], jwt: [{issuer: "http://127.0.0.1:1"}]}
 upstreams: {absent: {url: "http://127.0.0.1:1/mcp"}}
 `, filepath.Join(t.TempDir(), "audit.jsonl")), 9093)
 	modern(t, "http://127.0.0.1:8083/mcp", "tools/list", map[string]any{}) // without credentials
