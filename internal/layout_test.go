@@ -47,6 +47,8 @@ var mayImport = map[string]struct {
 
 	"ruleset": {[]string{"wire", "catalog", "config", "conform", "endpoint", "inspect", "metatool", "namespace", "policy", "profile", "router", "sanitize", "script", "toolschema"}, "rules are compiled without regard to which connections exist"},
 
+	"personal": {[]string{"call", "catalog", "conform", "policy", "router", "upstream", "upstream/connector"}, "the tables of principals depend on what sessions list and on how the gateway builds a table, which is handed in"},
+
 	"metatool": {[]string{"toolschema", "fairshare", "script", "wire", "call", "catalog", "profile", "content", "search", "results"}, "own tools see one view and call through the pipeline: they know neither upstreams nor the router"},
 
 	"frontend":         {[]string{"wire", "call", "gzipped", "bridge", "origin", "ratelog", "requestid", "fairshare", "frontend/park", "frontend/session", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},

@@ -105,7 +105,7 @@ func (g *Gateway) revokeStoredGrant(ctx context.Context, id string) (webui.Revok
 		if out.AtIssuer, untold, err = source.Revoke(ctx, of); untold != nil {
 			g.log.Info("a grant was removed, and its authorization server does not know", zap.String("upstream", of.Upstream), zap.Error(errors.Join(untold, errors.Unwrap(untold))))
 		}
-		g.principals.expireGatherings()
+		g.principals.ExpireGatherings()
 		return out, err
 	}
 	return webui.Revoked{}, webui.ErrNoGrant

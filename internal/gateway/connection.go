@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/router"
@@ -70,7 +71,7 @@ func (g *Gateway) newConnection(key string, o upstream.Options, l connector.Life
 	if l.Lazy {
 		o.Remembered = c.rememberedSnapshot()
 	}
-	o.Observer, o.Gathered = connectionObserver{g, c}, g.principalListsChanged
+	o.Observer, o.Gathered = connectionObserver{g, c}, g.principals.ListsChanged
 	o.Health = c.health
 	c.sessions = upstream.NewSessions(o)
 	c.subscriber = c.sessions
@@ -91,6 +92,26 @@ func (c *connection) snapshot() connector.Snapshot {
 		return *s
 	}
 	return c.sessions.Snapshot()
+}
+
+// Name implements personal.Upstream.
+func (c *connection) Name() string { return c.name }
+
+// Gather implements personal.Upstream.
+func (c *connection) Gather(ctx context.Context, on *call.Call) {
+	if c.credentials == nil || on.By == "" && !c.credentials.NeedsGrant(on.Principal) {
+		c.sessions.Gather(ctx, on)
+	}
+}
+
+// Own implements personal.Upstream.
+func (c *connection) Own(key string) (connector.Snapshot, *call.Principal, bool) {
+	return c.sessions.Own(key)
+}
+
+// NeedsGrant implements personal.Upstream.
+func (c *connection) NeedsGrant(p *call.Principal) bool {
+	return c.credentials != nil && c.credentials.NeedsGrant(p)
 }
 
 // hasCatalog reports whether an upstream has a catalog that it can serve, or could serve

@@ -9,6 +9,7 @@ import (
 
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/personal"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream/connector"
 )
@@ -27,16 +28,9 @@ type controlState struct {
 	schemas        conform.Cache                  // reuses compiled schemas from one table to the next
 	loggedFindings map[string]map[uint64]bool     // digests of the findings that were logged, by upstream
 	announced      map[string]*catalog.Table      // the tables that clients were last notified about, by profile
-	inputs         tableInputs                    // the inputs of the last table
 	inUse          map[*connection]*upstreamEntry // the connections of the last table
 	drainingEpochs []*epoch                       // their calls may still use connections that are not in use
 	waitUntil      time.Time                      // the end of the wait for a first attempt, zero if nothing is awaited
-}
-
-// tableInputs are the inputs of a table.
-type tableInputs struct {
-	generation *generation
-	sources    []catalog.Source // one for each entry of the generation
 }
 
 // controlLoop turns each change of an upstream and each new configuration into a new
@@ -112,11 +106,10 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 	g.control.waitUntil = gen.activate(now, gathered)
 	inUse := gen.connections()
 	maps.DeleteFunc(gathered, func(c *connection, _ connector.Snapshot) bool { return inUse[c] == nil })
-	requests := g.principals.takeRequests()
+	principals := g.principals.Begin()
 
 	// Build.
-	routes := g.buildRoutes(gen, gathered, now)
-	routes.PrincipalTables = g.newPrincipalTables(requests)
+	routes := g.buildRoutes(gen, gathered, now, principals)
 	u := update{
 		routes: routes, listChanged: g.takeListChanged(gathered, inUse),
 		settled: g.control.waitUntil.IsZero(), starting: !g.isStarted(),
@@ -128,7 +121,7 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 	for profile, table := range routes.Tables() {
 		g.logFindings(profile, table, u.settled)
 	}
-	g.logPrincipalFindings(routes.PrincipalTables, requests, u.settled)
+	g.logPrincipalFindings(principals, u.settled)
 	g.metrics.count(routes)
 	g.logUnmatchedGlobs(gen, everything, gathered)
 	if u.settled && u.starting {
@@ -137,7 +130,7 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 
 	// Swap.
 	before := g.router.Routes()
-	u.principals = g.swap(routes, u.listChanged, u.settled)
+	u.principals = principals.Swap(routes, g.control.announced, u.listChanged, u.settled)
 	g.setEndpoints(gen)
 	g.endProfiles(routes)
 	g.retireConnections(ctx, inUse)
@@ -147,7 +140,7 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 
 	// Notify.
 	g.notifyClients(u)
-	requests.done()
+	principals.Done()
 	if u.settled && !isClosed(gen.settled) {
 		close(gen.settled)
 	}
@@ -158,6 +151,24 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 	}
 	warmIndexes(before, routes)
 	g.followEmbeddings(routes)
+}
+
+// rebuildPrincipals swaps in new tables for the principals whose lists have changed, and
+// notifies their clients. The control loop calls it if nothing else has changed.
+func (g *Gateway) rebuildPrincipals() {
+	principals := g.principals.Begin()
+	defer principals.Done()
+	routes := principals.Refresh()
+	if routes == nil {
+		return
+	}
+	g.logPrincipalFindings(principals, false)
+	diffs := principals.Swap(routes, g.control.announced, nil, g.control.waitUntil.IsZero())
+	if g.isStarted() {
+		g.notifyListChanges(nil, diffs)
+	} else {
+		g.notifyEarlyClients(nil)
+	}
 }
 
 // warmIndexes makes the search indexes that were in use before. It comes last, because clients wait
@@ -192,20 +203,11 @@ func (g *Gateway) takeListChanged(gathered snapshots, inUse map[*connection]*ups
 	for conn, s := range gathered {
 		logState(g.log, conn.lastSeen, s)
 		if e := inUse[conn]; e.active.Load() == conn {
-			listChanged[e.name] = changesSince(conn.lastSeen, s)
+			listChanged[e.name] = personal.ListChanges(conn.lastSeen, s)
 		}
 		conn.lastSeen = s
 	}
 	return listChanged
-}
-
-// changesSince returns the list changes that an upstream announced between two snapshots.
-func changesSince(before, now connector.Snapshot) catalog.Changes {
-	return catalog.Changes{
-		Tools:     now.Changes.Tools > before.Changes.Tools,
-		Prompts:   now.Changes.Prompts > before.Changes.Prompts,
-		Resources: now.Changes.Resources > before.Changes.Resources,
-	}
 }
 
 // followSubscriptions moves subscriptions to the upstreams of each new table.

@@ -8,7 +8,7 @@
 //	data path   (fast)    front end ─▶ router (loads the pointer once) ─▶ connector
 //
 // A principal to whom upstreams list items of its own has a table of its own, behind the
-// same pointer: see principals.go.
+// same pointer: see package personal.
 //
 // A configuration in force is a generation. Its connections to upstreams outlive it if the
 // next generation configures them in the same way: see [Gateway.Reload]. Calls in progress

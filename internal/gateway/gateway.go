@@ -29,6 +29,7 @@ import (
 	"mcpgateway/internal/latest"
 	"mcpgateway/internal/mask"
 	"mcpgateway/internal/origin"
+	"mcpgateway/internal/personal"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/results"
 	"mcpgateway/internal/router"
@@ -167,7 +168,7 @@ type Gateway struct {
 
 	configSource Source
 	reloadQueue  *reloadQueue
-	principals   *principals
+	principals   *personal.Principals
 
 	// The control loop receives from wakeups, reloads and flushes, whose channels it closes
 	// when it has remembered what upstreams offer. It sends to swapped, and closes
@@ -220,10 +221,13 @@ func New(o Options) (*Gateway, error) {
 		stateDirs:       o.StateDirs,
 		born:            time.Now(),
 		reloadQueue:     newReloadQueue(),
-		principals:      newPrincipals(),
 		loggerLevel:     o.LogLevel,
 		gatherSlots:     connector.NewGatherSlots(maxGathering),
 	}
+	g.principals = personal.New(personal.Options{
+		Routes: func() *router.Routes { return g.router.Routes() }, Swap: func(r *router.Routes) { g.router.Swap(r) },
+		Wake: g.wakeControl, Ended: g.controlEnded, SessionIdle: o.Config.Limits.SessionIdle,
+	})
 	if o.Stdio {
 		g.onlyClient = upstream.NewOnlyClient()
 	}
@@ -301,10 +305,8 @@ func (g *Gateway) assemble() error {
 		o.SharedLimits = g.sharing.limits
 		o.TaskBook = g.sharing.tasks
 	}
-	g.router = router.New(o, g.buildRoutes(first, snapshotsOf(g.control.inUse), time.Now()))
-	routes := *g.router.Routes()
-	routes.PrincipalTables = g.newPrincipalTables(nil)
-	g.router.Swap(&routes)
+	routes := g.buildRoutes(first, snapshotsOf(g.control.inUse), time.Now(), g.principals.Begin())
+	g.router = router.New(o, routes)
 	g.control.announced = maps.Collect(routes.Tables())
 	g.subscriptions = router.NewSubscriptions(g.router)
 	frontMetrics, authMetrics := frontend.NewMetrics(), auth.NewMetrics()

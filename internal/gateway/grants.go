@@ -194,6 +194,6 @@ func (g *Gateway) browserBase() string {
 // client/elicitation, "Completion Notifications for URL Mode Elicitation").
 func (g *Gateway) grantGiven(upstream string, p *call.Principal, id string) {
 	g.log.Info("a grant was given", zap.String("upstream", upstream), zap.String("principal", p.Subject), ratelog.Profile(p.Profile))
-	g.principals.expireGatherings()
+	g.principals.ExpireGatherings()
 	g.elicitationCompleted(upstream, noSession, wire.SetMember(wire.Raw(`{}`), "elicitationId", wire.String(id)))
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/personal"
 	"mcpgateway/internal/router"
 )
 
@@ -10,7 +11,7 @@ import (
 type update struct {
 	routes      *router.Routes
 	listChanged map[string]catalog.Changes // that upstreams announced, by upstream
-	principals  principalDiffs             // for principals that have or had a table of their own
+	principals  personal.Diffs             // for principals that have or had a table of their own
 	// settled says that no connection is awaited. The changes of a reload are announced
 	// once, when all of them are there.
 	settled bool
@@ -62,19 +63,14 @@ func (g *Gateway) notifyClients(u update) {
 
 // notifyListChanges notifies clients of changed lists, and reports whether there was any such
 // client. shared are the differences for principals without a table of their own.
-func (g *Gateway) notifyListChanges(shared profileDiffs, principals principalDiffs) (notified bool) {
+func (g *Gateway) notifyListChanges(shared profileDiffs, principals personal.Diffs) (notified bool) {
 	if len(shared) == 0 && len(principals) == 0 {
 		return false
 	}
 	changed := func(p *call.Principal, client *call.Client) (c catalog.Changes) {
 		diff := shared[p.Profile]
-		if len(principals) > 0 {
-			if d, ok := principals[p.Key()]; ok {
-				if d == nil {
-					return c
-				}
-				diff = d()
-			}
+		if own, ok := principals.Of(p); ok {
+			diff = own
 		}
 		if diff == nil {
 			return c
@@ -86,7 +82,7 @@ func (g *Gateway) notifyListChanges(shared profileDiffs, principals principalDif
 		notified = notified || c.Any()
 		return c
 	})
-	if len(shared) > 0 || principals.any() {
+	if len(shared) > 0 || principals.Any() {
 		g.relist(changed)
 	}
 	return notified

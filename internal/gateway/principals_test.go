@@ -337,7 +337,8 @@ func TestListsOfAnIdlePrincipal(t *testing.T) {
 	messages := c.listen(ann, session)
 	list, _ := c.lists(ann)
 	want(t, list, "shop__of_ann")
-	polltest.Until(t, "the table is dropped", func() bool { return len(c.g.router.Routes().PrincipalTables.(*principalTables).tables) == 0 })
+	who := c.g.front.Snapshot().Sessions[0].Principal
+	polltest.Until(t, "the table is dropped", func() bool { return c.g.router.Routes().PrincipalTables.Table(who) == nil })
 	give(shop.of("ann"), "given")
 	list, _ = c.lists(ann)
 	want(t, list, "shop__given shop__of_ann")

@@ -222,7 +222,7 @@ func (g *Gateway) revokeGrant(ctx context.Context, v *webui.Visitor, upstream st
 		return "", errors.New(forPerson(err))
 	}
 	g.log.Info("a grant was revoked by its user", zap.String("upstream", upstream), zap.String("principal", v.Subject), zap.Bool("revoked", revoked), zap.NamedError("untold", cause))
-	g.principals.expireGatherings()
+	g.principals.ExpireGatherings()
 	return forPerson(cause), nil
 }
 

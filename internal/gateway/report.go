@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/personal"
 	"mcpgateway/internal/upstream/connector"
 )
 
@@ -36,6 +37,14 @@ func (g *Gateway) logFindings(profile string, t *catalog.Table, settled bool) {
 			g.metrics.held.WithLabelValues(f.Upstream).Inc()
 		}
 		g.router.ReportFinding(profile, f)
+	}
+}
+
+// logPrincipalFindings logs the findings in the tables of the principals that requested an update.
+func (g *Gateway) logPrincipalFindings(u *personal.Update, settled bool) {
+	for profile, table := range u.Requested() {
+		g.logFindings("", table.Ordinary(), settled)
+		g.logFindings(profile, table, settled)
 	}
 }
 

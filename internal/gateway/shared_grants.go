@@ -50,7 +50,7 @@ func (g *Gateway) grantChangedElsewhere(note []byte) {
 	name := string(note)
 	if source := g.credentialsOf(credentials.UpstreamOf(name)); source != nil {
 		source.GrantChanged(name)
-		g.principals.expireGatherings()
+		g.principals.ExpireGatherings()
 	}
 }
 

@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"slices"
 	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/personal"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/profile"
 	"mcpgateway/internal/router"
@@ -18,18 +20,18 @@ import (
 // at which the gateway lists an upstream that announces no changes.
 const freshFor = 30 * time.Second
 
-// buildRoutes builds the tables of what the upstreams offer now, one for each profile, and the
-// routes to the upstreams.
-func (g *Gateway) buildRoutes(gen *generation, gathered snapshots, now time.Time) *router.Routes {
+// buildRoutes builds the tables of what the upstreams offer now, one for each profile and those of
+// principals, and the routes to the upstreams.
+func (g *Gateway) buildRoutes(gen *generation, gathered snapshots, now time.Time, principals *personal.Update) *router.Routes {
 	defer g.control.schemas.Begin()() // for all profiles
 	g.docs.Begin()
 	overdue := func(c *connection) bool { return !now.Before(c.deadline) }
-	g.control.inputs = tableInputs{generation: gen, sources: g.catalogSources(gen, gathered, overdue)}
+	sources := g.catalogSources(gen, gathered, overdue)
 	routes := &router.Routes{
 		Upstreams: make(map[string]router.Upstream), Subscribers: make(map[string]router.Subscriber), Bridge: gen.terms(), Results: gen.Results,
-		Slow: gen.cfg.Telemetry.Slow,
+		Slow: gen.cfg.Telemetry.Slow, PrincipalTables: principals.Rebuild(g.personalInputs(gen, sources)),
 	}
-	ordinary := catalog.Build(g.tableOptions(gen, nil, gen.Policy, &g.control.schemas), g.control.inputs.sources)
+	ordinary := catalog.Build(g.tableOptions(gen, nil, gen.Policy, &g.control.schemas), sources)
 	routes.Table = ordinary
 	for id, p := range gen.Profiles() {
 		if id == "" {
@@ -46,6 +48,33 @@ func (g *Gateway) buildRoutes(gen *generation, gathered snapshots, now time.Time
 		routes.Upstreams[e.name], routes.Subscribers[e.name] = g.routedUpstream(e.name, active), active.subscriber
 	}
 	return routes
+}
+
+// personalInputs returns what the tables of principals are made of. shared are the sources of the
+// common tables.
+func (g *Gateway) personalInputs(gen *generation, shared []catalog.Source) personal.Inputs {
+	in := personal.Inputs{Policy: gen.Policy, HasProfile: gen.HasProfile}
+	for _, e := range gen.entries {
+		if e.options.Personal {
+			in.Upstreams = append(in.Upstreams, e.active.Load())
+		}
+	}
+	in.Build = func(profile string, lists personal.Snapshots) func(*conform.Cache) *catalog.Table {
+		own := make(map[int]connector.Snapshot) // resolved now: other connections may be active when the table is built
+		for i, e := range gen.entries {
+			if s, ok := lists[e.active.Load()]; ok {
+				own[i] = s
+			}
+		}
+		return func(schemas *conform.Cache) *catalog.Table {
+			sources := slices.Clone(shared)
+			for i, s := range own {
+				sources[i] = g.catalogSource(gen.entries[i], s, false, true)
+			}
+			return catalog.Build(g.tableOptions(gen, gen.Profile(profile), gen.Policy, schemas), sources)
+		}
+	}
+	return in
 }
 
 // buildTable builds the table of everything as it would be under a policy. overdue reports whether a
