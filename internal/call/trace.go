@@ -131,6 +131,21 @@ func (t *Trace) ID() string {
 	return t.span.TraceID()
 }
 
+// Traceparent returns the trace context of the call's span, "" if calls are not traced.
+func (t *Trace) Traceparent() string {
+	if span := t.Span(); span != nil {
+		return span.Context().Traceparent
+	}
+	return ""
+}
+
+// Continue says that the call continues what the span with this trace context began, "" if it had none.
+func (t *Trace) Continue(traceparent string) {
+	if span := t.Span(); span != nil && traceparent != "" {
+		span.Link(&TraceContext{Traceparent: traceparent})
+	}
+}
+
 // Spent returns the time that the call has spent in a stage so far. Stages of the same kind that
 // overlap count each.
 func (t *Trace) Spent(s Stage) time.Duration {

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/bridge"
-	"mcpgateway/internal/call"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
@@ -41,9 +40,7 @@ func (f *forwarding) resume(context.Context) (bool, error) {
 		return false, errState
 	}
 	f.state = &st
-	if span := f.call.Trace.Span(); span != nil && st.Trace != "" {
-		span.Link(&call.TraceContext{Traceparent: st.Trace})
-	}
+	f.call.Trace.Continue(st.Trace)
 	return false, nil
 }
 

@@ -35,7 +35,7 @@ func (f *forwarding) relay(raw wire.Raw) (wire.Raw, error) {
 // seal returns the state of a further round. It carries the consent to the call on, for
 // one round each time.
 func (f *forwarding) seal(kind bridge.StateKind, text string) string {
-	st := bridge.State{Kind: kind, Recipient: f.upstreamName(), Text: text, Expires: time.Now().Add(f.routes.bridgeSettings().StateTTL), Trace: f.traceparent()}
+	st := bridge.State{Kind: kind, Recipient: f.upstreamName(), Text: text, Expires: time.Now().Add(f.routes.bridgeSettings().StateTTL), Trace: f.call.Trace.Traceparent()}
 	if f.consented {
 		st.Token = f.router.tokens.New()
 	}

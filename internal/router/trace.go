@@ -66,12 +66,3 @@ func (r *Router) logSlow(c *call.Call, log *logFields, duration time.Duration, r
 	}
 	r.ratelog.Warn("slow call", fields...)
 }
-
-// traceparent names the span of the call, "" if calls are not traced. A state that the client keeps
-// has it, so that the next round is linked to this one.
-func (f *forwarding) traceparent() string {
-	if span := f.call.Trace.Span(); span != nil {
-		return span.Context().Traceparent
-	}
-	return ""
-}

@@ -56,6 +56,7 @@ func (t *Table) Resume(r Request, state string) (call.Result, error) {
 	case st.Recipient != t.options.Replica && t.options.Pass == nil:
 		return t.refuse(c, errElsewhere, errState)
 	}
+	continueTrace(c, st)
 	if err := t.options.Permit(r.Context(), c); err != nil {
 		return call.Result{}, err
 	}
@@ -150,7 +151,7 @@ func (k *parkable) rejoin(w *waiter, round uint32, responses wire.Value) (invali
 	if err := k.checkAnswers(responses); err != nil {
 		return err, nil
 	}
-	k.linkTrace(w.Call().Trace)
+	k.linkPause(w.Call().Trace.Span())
 	k.unpark()
 	k.client, k.waiters = w.Call().Client, append(k.waiters, w)
 	unanswered := k.open[:0:0]

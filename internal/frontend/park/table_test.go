@@ -47,6 +47,7 @@ type bed struct {
 	gauge  prometheus.Gauge
 	refuse error // what Permit returns
 	linger bool  // handlers return when their context ends
+	span   call.Span
 
 	mu       sync.Mutex
 	causes   []error // why the contexts of calls have ended, nil for calls that came to an end
@@ -83,6 +84,9 @@ func run(t *testing.T, maxPerClient, max int, f func(*bed)) {
 // begin runs a call and returns its result as text, or its error.
 func (b *bed) begin(r *request) string {
 	res, err := b.Run(r, func(ctx context.Context, c *call.Call) (call.Result, error) {
+		if b.span != nil {
+			c.Trace.Begin(time.Now, b.span)
+		}
 		a, err := c.Back.Ask(ctx, wire.MethodElicit, wire.Raw(`{"message":"?"}`))
 		if b.linger {
 			<-ctx.Done()
@@ -203,6 +207,43 @@ func TestNothingBeginsAfterStop(t *testing.T) {
 		_, err := b.Run(newRequest(b.t, 0, `{}`), nil, func() { released = true })
 		if err == nil || err.Error() != "stopped" || !released {
 			t.Errorf("the call ended with %v, released %t", err, released)
+		}
+	})
+}
+
+// span is a span that remembers what it was linked with.
+type span struct {
+	call.Span
+	parent string
+	links  []string
+}
+
+func (s *span) Context() *call.TraceContext                           { return &call.TraceContext{Traceparent: s.parent} }
+func (s *span) Link(to *call.TraceContext)                            { s.links = append(s.links, to.Traceparent) }
+func (s *span) Start(call.Stage, time.Time, call.SpanStart) call.Span { return &span{parent: "stage"} }
+func (s *span) End(time.Time, call.SpanEnd) (exported bool)           { return false }
+
+// TestRetryIsTraced checks that the span of a retry names the tool of the parked call and is linked with its
+// span, also when another replica has parked the call.
+func TestRetryIsTraced(t *testing.T) {
+	run(t, 1, 2, func(b *bed) {
+		first := newRequest(b.t, 0, `{"name":"cafe__order"}`)
+		first.call.Trace = &call.Trace{}
+		b.span = &span{parent: "call"}
+		state := b.state(b.begin(first))
+		for _, replica := range []string{"there", "here"} {
+			b.options.Replica = replica
+			b.options.Pass = func(context.Context, string, *call.Call) (call.Result, error) { return call.Result{}, nil }
+			own := &span{parent: "retry"}
+			r := newRequest(b.t, 0, `{"name":"cafe__order","requestState":"`+state+`","inputResponses":{"ask-1":{"action":"decline"}}}`)
+			r.call.Trace = &call.Trace{}
+			r.call.Trace.Begin(time.Now, own)
+			if _, err := b.Resume(r, state); err != nil {
+				t.Fatalf("%s: %v", replica, err)
+			}
+			if r.call.Trace.Resumed != "cafe__order" || len(own.links) != 1 || own.links[0] != "call" {
+				t.Errorf("a retry at the replica %s names %q and is linked with %q", replica, r.call.Trace.Resumed, own.links)
+			}
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package park
 
 import (
+	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
@@ -11,18 +12,19 @@ func (k *parkable) startTrace() {
 	k.call.Trace = &k.trace
 }
 
-// linkTrace links the spans of the parked call and of the retry that resumes it, and names the item of
-// the call. The caller holds mu.
-func (k *parkable) linkTrace(retry *call.Trace) {
-	call, resumed := k.trace.Span(), retry.Span()
-	if call == nil || resumed == nil {
-		return
+// continueTrace links the span of a retry with that of the call which its state names, and names the item,
+// which is that of the call.
+func continueTrace(retry *call.Call, st bridge.State) {
+	retry.Trace.Continue(st.Trace)
+	if m := wire.MethodOf(retry.Method); retry.Trace.Span() != nil && m.Member == "name" { // a URI may be an argument
+		retry.Trace.Resumed = wire.ValueOf(retry.Params).Get(m.Member).Str()
 	}
-	resumed.Link(call.Context())
-	if m := wire.MethodOf(k.call.Method); m.Member == "name" { // a URI may be an argument
-		retry.Resumed = wire.ValueOf(k.call.Params).Get(m.Member).Str()
-	}
-	if k.pause.Span != nil {
-		k.pause.Span.Link(resumed.Context())
+}
+
+// linkPause links the span of the pause with that of the retry that ends it, which is nil if another replica
+// got the retry. The caller holds mu.
+func (k *parkable) linkPause(retry call.Span) {
+	if k.pause.Span != nil && retry != nil {
+		k.pause.Span.Link(retry.Context())
 	}
 }
