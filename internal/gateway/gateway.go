@@ -433,6 +433,10 @@ func (g *Gateway) runAll(ctx context.Context, serve func(life context.Context) e
 	}
 	group.Go(func() error {
 		defer end()
+		if g.sharing != nil {
+			// Others would take a replica that they have never seen for one that has ended.
+			_ = g.sharing.replicas.Shown(life) // serve ends with life
+		}
 		return serve(life)
 	})
 	return group.Wait()

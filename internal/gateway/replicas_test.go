@@ -6,7 +6,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -61,6 +63,40 @@ func startReplicasOn(t *testing.T, n int, demo bool, text string, kept store.Sto
 	}
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	return all, ends
+}
+
+// slowToShow is a store that shows a replica to the others only after a client had time to be served.
+type slowToShow struct {
+	store.Store
+	served <-chan struct{} // closed when a client has got an answer
+	shown  atomic.Bool
+}
+
+func (s *slowToShow) PutNew(ctx context.Context, key store.Key, value []byte, ttl time.Duration) (bool, error) {
+	select {
+	case <-s.served:
+	case <-time.After(200 * time.Millisecond):
+	}
+	s.shown.Store(true)
+	return s.Store.PutNew(ctx, key, value, ttl)
+}
+
+// TestReplicaIsShownFirst checks that a replica serves nobody before others can see it: they would take it
+// for one that has ended, and refuse what belongs to its calls.
+func TestReplicaIsShownFirst(t *testing.T) {
+	served := make(chan struct{})
+	kept := &slowToShow{Store: new(store.Memory), served: served}
+	all, _ := startReplicasOn(t, 1, true, "upstreams: {none: {url: 'http://127.0.0.1:1/mcp'}}", kept)
+	resp, err := http.Get("http://" + all[0].Addr() + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	shown := kept.shown.Load()
+	close(served)
+	if !shown {
+		t.Error("a client was served before the replica was shown to others")
+	}
 }
 
 // openStream opens the stream of a session at a gateway and returns its events.

@@ -212,10 +212,8 @@ func (r *Replicas) beatFailed(now time.Time, err error) {
 
 // reachable returns an error if a replica is known to have ended, or cannot be reached now.
 func (r *Replicas) reachable(ctx context.Context, to string) error {
-	select {
-	case <-r.first:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := r.Shown(ctx); err != nil {
+		return err
 	}
 	r.mu.Lock()
 	ready, alive := r.storeUp && r.joined && !r.stopped, r.alive[to] || !r.believed(time.Now())

@@ -177,6 +177,17 @@ func (r *Replicas) Run(ctx context.Context) {
 	r.running.Wait()
 }
 
+// Shown waits until Run has shown this replica to the others, or found that the store does not answer. The
+// error is that of ctx.
+func (r *Replicas) Shown(ctx context.Context) error {
+	select {
+	case <-r.first:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Drain refuses new requests of other replicas, and waits until those that run have ended, or ctx has.
 func (r *Replicas) Drain(ctx context.Context) {
 	r.mu.Lock()
