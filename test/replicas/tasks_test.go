@@ -1,11 +1,13 @@
 package replicas
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/raw"
@@ -99,6 +101,44 @@ func (c *tasksClient) begin(replica int, seconds int) (id string) {
 	return created.TaskID
 }
 
+// beginWatched begins a task at one replica, and opens a stream at another that tells of its changes.
+func (c *tasksClient) beginWatched(replica, watch int) (id string, changes *raw.Stream) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
+	c.t.Cleanup(cancel)
+	var err error
+	if c.era == raw.Legacy {
+		if changes, err = c.clients[watch].Subscribe(ctx); err == nil {
+			id = c.begin(replica, 1)
+		}
+	} else {
+		id = c.begin(replica, 1)
+		changes, err = c.clients[watch].Begin(ctx, 2, "subscriptions/listen", fmt.Sprintf(`{"notifications":{"taskIds":[%q]},%s}`, id, withTasks))
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { changes.Close() })
+	return id, changes
+}
+
+// sees reads a stream until it tells that the task has this status.
+func (c *tasksClient) sees(changes *raw.Stream, id, status string) {
+	c.t.Helper()
+	for {
+		m, err := changes.Next()
+		if err != nil {
+			c.t.Fatalf("the stream ended without the status %s of the task: %v", status, err)
+		}
+		if !strings.HasPrefix(m.Method(), "notifications/tasks") {
+			continue
+		}
+		if got := read(c.t, m.Member("params")); got.TaskID == id && got.Status == status {
+			return
+		}
+	}
+}
+
 func read(t *testing.T, text string) (out task) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
@@ -171,8 +211,8 @@ func TestTasksAmongReplicas(t *testing.T) {
 						}
 					}
 				}
-				// The second replica waits for a task of the first, and the third cancels one of the second.
-				short := c.begin(0, 1)
+				// The third replica tells of a task of the first, the second waits for it, and the third cancels one of the second.
+				short, changes := c.beginWatched(0, 2)
 				if era == rig.Legacy {
 					if _, result := c.about(1, "tasks/result", short); !strings.Contains(result, "content") {
 						t.Errorf("tasks/result at another replica: %s", result)
@@ -183,6 +223,7 @@ func TestTasksAmongReplicas(t *testing.T) {
 						return got.Status == "completed"
 					})
 				}
+				c.sees(changes, short, "completed")
 				c.about(2, "tasks/cancel", ids[1])
 				if got, _ := c.about(0, "tasks/get", ids[1]); got.Status != "cancelled" {
 					t.Errorf("the cancelled task is %+v", got)
