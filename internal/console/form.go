@@ -165,26 +165,22 @@ func (f *field) pick(text string) (string, error) {
 }
 
 func (f *field) several(text string) (wire.Raw, error) {
-	out := wire.Raw{'['}
-	n := int64(0)
+	var values []string
 	for _, word := range strings.Split(text, ",") {
 		value, err := f.pick(strings.TrimSpace(word))
 		if err != nil {
 			return nil, err
 		}
-		if n > 0 {
-			out = append(out, ',')
-		}
-		out = wire.AppendString(out, value)
-		n++
+		values = append(values, value)
 	}
+	n := int64(len(values))
 	if low, ok := f.schema.Get("minItems").Int(); ok && n < low {
 		return nil, fmt.Errorf("at least %d", low)
 	}
 	if high, ok := f.schema.Get("maxItems").Int(); ok && n > high {
 		return nil, fmt.Errorf("at most %d", high)
 	}
-	return append(out, ']'), nil
+	return wire.Strings(values), nil
 }
 
 func (f *field) number(text string) (wire.Raw, error) {

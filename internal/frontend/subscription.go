@@ -139,10 +139,10 @@ func (sub *subscription) acknowledgement() []byte {
 		}
 	}
 	if len(sub.resources) > 0 {
-		filter = wire.SetMember(filter, memberResources, stringArray(sub.resources))
+		filter = wire.SetMember(filter, memberResources, wire.Strings(sub.resources))
 	}
 	if len(sub.tasks) > 0 {
-		filter = wire.SetMember(filter, memberTasks, stringArray(sub.tasks))
+		filter = wire.SetMember(filter, memberTasks, wire.Strings(sub.tasks))
 	}
 	m := wire.Message{Method: wire.NoteAcknowledged, Params: wire.SetMember(stream.SubscriptionParams(sub.id), "notifications", filter)}
 	return m.Append(nil)

@@ -13,17 +13,8 @@ import (
 type supported struct{ all, legacy, modern wire.Raw }
 
 func newSupported() supported {
-	list := func(revisions ...wire.Revision) wire.Raw {
-		var out wire.Raw
-		for _, rev := range revisions {
-			out = append(out, ',')
-			out = wire.AppendString(out, string(rev))
-		}
-		out[0] = '['
-		return append(out, ']')
-	}
 	legacy, modern := wire.LegacyRevisions(), wire.ModernRevisions()
-	return supported{all: list(append(modern, legacy...)...), legacy: list(legacy...), modern: list(modern...)}
+	return supported{all: wire.Strings(append(modern, legacy...)), legacy: wire.Strings(legacy), modern: wire.Strings(modern)}
 }
 
 // serves reports whether a profile serves clients of an era.

@@ -64,15 +64,3 @@ func (sub *subscription) taskChanged(params wire.Raw) bool {
 	}
 	return true
 }
-
-// stringArray returns a JSON array of strings.
-func stringArray(texts []string) wire.Raw {
-	out := wire.Raw{'['}
-	for i, text := range texts {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = wire.AppendString(out, text)
-	}
-	return append(out, ']')
-}

@@ -87,14 +87,8 @@ func forModels(definition wire.Raw) wire.Raw {
 // appendUnknown appends a name that the view does not have, and names that are like it.
 func appendUnknown(b wire.Raw, name string, near []string) wire.Raw {
 	b = append(comma(b), `{"name":`...)
-	b = append(wire.AppendString(b, plaintext.Clip(name, maxNamed)), `,"similar":[`...)
-	for i, n := range near {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = wire.AppendString(b, n)
-	}
-	return append(b, ']', '}')
+	b = append(wire.AppendString(b, plaintext.Clip(name, maxNamed)), `,"similar":`...)
+	return append(append(b, wire.Strings(near)...), '}')
 }
 
 // comma appends a comma unless b is the beginning of an array.

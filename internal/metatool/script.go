@@ -279,11 +279,7 @@ func (h *scriptHost) Search(ctx context.Context, arguments wire.Raw) (wire.Raw, 
 
 // Describe implements script.Host.
 func (h *scriptHost) Describe(_ context.Context, names []string) ([]wire.Raw, error) {
-	list := wire.Raw{'['}
-	for _, n := range names {
-		list = wire.AppendString(comma(list), n)
-	}
-	tools, err := h.answer(wire.SetMember(wire.Raw(`{}`), "names", append(list, ']')), (*invocation).describe, "tools")
+	tools, err := h.answer(wire.SetMember(wire.Raw(`{}`), "names", wire.Strings(names)), (*invocation).describe, "tools")
 	if err != nil {
 		return nil, err
 	}

@@ -82,23 +82,12 @@ func ParseResource(u *url.URL, doc wire.Value) (*Resource, error) {
 // header.
 func (r *Resource) JSON() wire.Raw {
 	doc := wire.SetMember(wire.Raw(`{}`), "resource", wire.String(r.Resource))
-	doc = wire.SetMember(doc, "authorization_servers", array(r.Servers))
+	doc = wire.SetMember(doc, "authorization_servers", wire.Strings(r.Servers))
 	if len(r.Scopes) > 0 {
-		doc = wire.SetMember(doc, "scopes_supported", array(r.Scopes))
+		doc = wire.SetMember(doc, "scopes_supported", wire.Strings(r.Scopes))
 	}
-	doc = wire.SetMember(doc, "bearer_methods_supported", array([]string{"header"}))
+	doc = wire.SetMember(doc, "bearer_methods_supported", wire.Strings([]string{"header"}))
 	return wire.SetMember(doc, "resource_name", wire.String(r.Name))
-}
-
-func array(all []string) wire.Raw {
-	out := []byte{'['}
-	for i, s := range all {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = wire.AppendString(out, s)
-	}
-	return append(out, ']')
 }
 
 // covers reports whether a token for the resource r is one for the server at u: they are

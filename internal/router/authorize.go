@@ -90,15 +90,8 @@ func itemOf(t *catalog.Target) auditedItem {
 // An item that policy hides did not resolve.
 func refused(t catalog.Target, d *policy.Decision) error {
 	if d.Challenge {
-		data := wire.Raw{'['}
-		for i, s := range d.Scopes {
-			if i > 0 {
-				data = append(data, ',')
-			}
-			data = wire.AppendString(data, s)
-		}
 		rpcErr := wire.Errorf(wire.CodeInvalidParams, "the %s %q needs a scope that the caller lacks: %s", t.Kind, clip(t.Public), strings.Join(d.Scopes, " or ")).
-			WithData(wire.SetMember(wire.Raw(`{}`), "requiredScopes", append(data, ']')))
+			WithData(wire.SetMember(wire.Raw(`{}`), "requiredScopes", wire.Strings(d.Scopes)))
 		return &call.Refused{Err: rpcErr, Scopes: d.Scopes}
 	}
 	return wire.Errorf(wire.CodeInvalidParams, "the %s %q is refused with these arguments", t.Kind, clip(t.Public))

@@ -135,7 +135,8 @@ func (c *Console) schemaIn(v *tryView) wire.Value {
 
 // promptSchema returns a schema for the arguments of a prompt.
 func promptSchema(list wire.Value) wire.Value {
-	properties, required, n := wire.Raw("{"), wire.Raw("["), 0
+	properties, n := wire.Raw("{"), 0
+	var required []string
 	for arg := range list.Elements() {
 		name := arg.Get("name").Str()
 		if n == schemaform.MaxFields {
@@ -153,15 +154,12 @@ func promptSchema(list wire.Value) wire.Value {
 		}
 		properties = append(append(wire.AppendString(properties, name), ':'), one...)
 		if arg.Get("required").Bool() {
-			if len(required) > 1 {
-				required = append(required, ',')
-			}
-			required = wire.AppendString(required, name)
+			required = append(required, name)
 		}
 	}
 	schema := wire.Raw(`{"type":"object"}`)
 	schema = wire.SetMember(schema, "properties", append(properties, '}'))
-	return valueOf(wire.SetMember(schema, "required", append(required, ']')))
+	return valueOf(wire.SetMember(schema, "required", wire.Strings(required)))
 }
 
 var tryAction = &action{path: "/try/call", name: "try", logged: []string{"kind", "name", "as", "profile"}, do: (*Console).startTry}

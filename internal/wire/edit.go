@@ -220,3 +220,15 @@ func isPlain(s string) bool {
 
 // String returns s as a JSON string.
 func String(s string) Raw { return AppendString(make([]byte, 0, len(s)+2), s) }
+
+// Strings returns texts as a JSON array of strings.
+func Strings[S ~string](texts []S) Raw {
+	out := Raw{'['}
+	for i, s := range texts {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = AppendString(out, string(s))
+	}
+	return append(out, ']')
+}

@@ -283,3 +283,11 @@ func FuzzEdit(f *testing.F) {
 		}
 	})
 }
+
+func TestStrings(t *testing.T) {
+	for want, texts := range map[string][]Revision{`[]`: nil, `["a\"b"]`: {`a"b`}, `["a","b"]`: {"a", "b"}} {
+		if got := Strings(texts); string(got) != want {
+			t.Errorf("%q: %s, want %s", texts, got, want)
+		}
+	}
+}

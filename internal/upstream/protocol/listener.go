@@ -95,7 +95,7 @@ func (f *Listener) Begin(ctx context.Context) (err error) {
 func (f *Listener) start(ctx context.Context, uris []string) (*subscription, error) {
 	filter := f.Lists
 	if len(uris) > 0 {
-		filter = wire.SetMember(filter, "resourceSubscriptions", stringArray(uris))
+		filter = wire.SetMember(filter, "resourceSubscriptions", wire.Strings(uris))
 	}
 	s := &subscription{uris: uris, acked: make(chan wire.Message, 1), ended: make(chan error, 1), began: time.Now()}
 	var err error
@@ -363,15 +363,4 @@ func errorBeforeAck(err error) error {
 // UpdatedParams returns the params of the notification that a resource has changed.
 func UpdatedParams(uri string) wire.Raw {
 	return wire.SetMember(wire.Raw(`{}`), "uri", wire.String(uri))
-}
-
-func stringArray(texts []string) wire.Raw {
-	out := wire.Raw{'['}
-	for i, s := range texts {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = wire.AppendString(out, s)
-	}
-	return append(out, ']')
 }
