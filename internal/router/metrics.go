@@ -52,56 +52,37 @@ type (
 
 // NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
 	m := &Metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_requests_total",
-			Help: "Requests of clients, by outcome.",
-		}, []string{"method", "upstream", "outcome"}),
+		requests: counter("mcp_gateway_requests_total",
+			"Requests of clients, by outcome.", "method", "upstream", "outcome"),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "mcp_gateway_request_duration_seconds",
 			Help:    "Time from a client's request to its answer.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800},
 		}, []string{"method", "upstream"}),
-		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_policy_decisions_total",
-			Help: "Decisions of policy on calls, by effect and deciding rule.",
-		}, []string{"effect", "rule"}),
-		downlevels: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_downlevelled_total",
-			Help: "Parts of answers that a client's revision does not know and that were replaced or left out.",
-		}, []string{"kind"}),
-		asks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_asks_total",
-			Help: "Questions to clients, of upstreams and for confirmation, by outcome.",
-		}, []string{"kind", "outcome"}),
-		bridged: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_bridged_calls_total",
-			Help: "Calls between a client and an upstream of different eras.",
-		}, []string{"client_era", "upstream_era"}),
-		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_rate_limited_total",
-			Help: "Calls that went over a limit, by the rule that has it.",
-		}, []string{"rule"}),
-		violations: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_nonconformance_total",
-			Help: "Violations of the specification by upstreams, by kind.",
-		}, []string{"upstream", "kind"}),
-		sanitized: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_sanitized_total",
-			Help: "Parts that were removed from the text of upstreams.",
-		}, []string{"upstream", "kind"}),
-		invalidInputs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_invalid_inputs_total",
-			Help: "Tool calls that were not sent because their arguments do not fit.",
-		}, []string{"upstream"}),
-		shortened: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_results_shortened_total",
-			Help: "Results of tools over max_result, by outcome.",
-		}, []string{"profile", "outcome"}),
-		scaled: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_images_scaled_total",
-			Help: "Images in results of tools that were made smaller.",
-		}, []string{"profile"}),
+		decisions: counter("mcp_gateway_policy_decisions_total",
+			"Decisions of policy on calls, by effect and deciding rule.", "effect", "rule"),
+		downlevels: counter("mcp_gateway_downlevelled_total",
+			"Parts of answers that a client's revision does not know and that were replaced or left out.", "kind"),
+		asks: counter("mcp_gateway_asks_total",
+			"Questions to clients, of upstreams and for confirmation, by outcome.", "kind", "outcome"),
+		bridged: counter("mcp_gateway_bridged_calls_total",
+			"Calls between a client and an upstream of different eras.", "client_era", "upstream_era"),
+		limited: counter("mcp_gateway_rate_limited_total",
+			"Calls that went over a limit, by the rule that has it.", "rule"),
+		violations: counter("mcp_gateway_nonconformance_total",
+			"Violations of the specification by upstreams, by kind.", "upstream", "kind"),
+		sanitized: counter("mcp_gateway_sanitized_total",
+			"Parts that were removed from the text of upstreams.", "upstream", "kind"),
+		invalidInputs: counter("mcp_gateway_invalid_inputs_total",
+			"Tool calls that were not sent because their arguments do not fit.", "upstream"),
+		shortened: counter("mcp_gateway_results_shortened_total",
+			"Results of tools over max_result, by outcome.", "profile", "outcome"),
+		scaled: counter("mcp_gateway_images_scaled_total",
+			"Images in results of tools that were made smaller.", "profile"),
 	}
 	m.requestCounters.find = func(l requestLabels) prometheus.Counter {
 		return m.requests.WithLabelValues(l.method, l.upstream, l.outcome)

@@ -32,57 +32,38 @@ type served struct{ running, up, idle int }
 
 // NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
-	labels := []string{"upstream"}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, append([]string{"upstream"}, labels...))
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"upstream"}, labels...))
+	}
 	return &Metrics{
 		served: make(map[string]served),
-		up: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "mcp_gateway_upstream_up",
-			Help: "Whether there is a conversation with the upstream: 1 or 0.",
-		}, labels),
-		idle: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "mcp_gateway_upstream_idle",
-			Help: "Whether there is no conversation with the upstream because nothing needs one: 1 or 0.",
-		}, labels),
-		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_upstream_restarts_total",
-			Help: "Conversations with the upstream that were opened after the first.",
-		}, labels),
-		resends: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_upstream_resends_total",
-			Help: "Calls that were sent to the upstream a second time after the connection had failed.",
-		}, labels),
-		left: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_unrelayed_extensions_total",
-			Help: "Extensions that the upstream declared when a conversation was opened, and that the gateway does not relay or declare.",
-		}, labels),
-		breakers: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "mcp_gateway_upstream_breaker_state",
-			Help: "Sessions with the upstream whose circuit breaker is in the state open or half-open.",
-		}, append(labels, "state")),
-		trips: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_upstream_breaker_trips_total",
-			Help: "How often a circuit breaker of the upstream has opened after it was closed.",
-		}, labels),
-		hung: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_upstream_hung_total",
-			Help: "Conversations that ended because the upstream had stopped answering.",
-		}, labels),
-		excess: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_gateway_upstream_excess_messages_total",
-			Help: "Messages that were dropped, merged or read late because the upstream sends too many.",
-		}, append(labels, "kind")),
-		limit: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "mcp_gateway_upstream_concurrency_limit",
-			Help: "How many calls the upstream gets at once.",
-		}, labels),
-		queued: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "mcp_gateway_upstream_queued_requests",
-			Help: "Calls that wait for a slot of the upstream.",
-		}, labels),
-		inflight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "mcp_gateway_inflight_requests",
-			Help: "Calls of clients that the upstream has not answered.",
-		}, labels),
+		up: gauge("mcp_gateway_upstream_up",
+			"Whether there is a conversation with the upstream: 1 or 0."),
+		idle: gauge("mcp_gateway_upstream_idle",
+			"Whether there is no conversation with the upstream because nothing needs one: 1 or 0."),
+		restarts: counter("mcp_gateway_upstream_restarts_total",
+			"Conversations with the upstream that were opened after the first."),
+		resends: counter("mcp_gateway_upstream_resends_total",
+			"Calls that were sent to the upstream a second time after the connection had failed."),
+		left: counter("mcp_gateway_unrelayed_extensions_total",
+			"Extensions that the upstream declared when a conversation was opened, and that the gateway does not relay or declare."),
+		breakers: gauge("mcp_gateway_upstream_breaker_state",
+			"Sessions with the upstream whose circuit breaker is in the state open or half-open.", "state"),
+		trips: counter("mcp_gateway_upstream_breaker_trips_total",
+			"How often a circuit breaker of the upstream has opened after it was closed."),
+		hung: counter("mcp_gateway_upstream_hung_total",
+			"Conversations that ended because the upstream had stopped answering."),
+		excess: counter("mcp_gateway_upstream_excess_messages_total",
+			"Messages that were dropped, merged or read late because the upstream sends too many.", "kind"),
+		limit: gauge("mcp_gateway_upstream_concurrency_limit",
+			"How many calls the upstream gets at once."),
+		queued: gauge("mcp_gateway_upstream_queued_requests",
+			"Calls that wait for a slot of the upstream."),
+		inflight: gauge("mcp_gateway_inflight_requests",
+			"Calls of clients that the upstream has not answered."),
 	}
 }
 
