@@ -76,16 +76,16 @@ func (s *sharing) options(o *frontend.Sessions) {
 
 // serve takes the notes and requests of other replicas to the front end.
 func (s *sharing) serve(front *frontend.Server, elicited, grantChanged func(note []byte)) {
-	s.replicas.OnNote(sessionstore.KindChanged, func(_ string, note []byte) { sessionstore.Note(note, front.SessionChanged) })
-	s.replicas.Handle(sessionstore.KindChanged, func(_ context.Context, _ string, note []byte, _ *replica.Conversation) ([]byte, error) {
-		sessionstore.Note(note, front.SessionChanged)
-		return nil, nil
-	})
-	s.replicas.OnNote(kindGrantChanged, func(_ string, note []byte) { grantChanged(note) })
-	s.replicas.Handle(kindGrantChanged, func(_ context.Context, _ string, note []byte, _ *replica.Conversation) ([]byte, error) {
-		grantChanged(note)
-		return nil, nil
-	})
+	for kind, heard := range map[string]func(note []byte){ // as notes, and as requests by a sender that waits
+		sessionstore.KindChanged: func(note []byte) { sessionstore.Note(note, front.SessionChanged) },
+		kindGrantChanged:         grantChanged,
+	} {
+		s.replicas.OnNote(kind, func(_ string, note []byte) { heard(note) })
+		s.replicas.Handle(kind, func(_ context.Context, _ string, note []byte, _ *replica.Conversation) ([]byte, error) {
+			heard(note)
+			return nil, nil
+		})
+	}
 	s.replicas.OnNote(kindListsChanged, func(string, []byte) { s.relist.heard() })
 	s.replicas.OnNote(kindElicited, func(_ string, note []byte) { elicited(note) })
 	for kind, heard := range front.Notes() {
@@ -100,35 +100,20 @@ func (s *sharing) serve(front *frontend.Server, elicited, grantChanged func(note
 
 // run runs what the gateway has to do with its replicas in a group.
 func (s *sharing) run(ctx context.Context, group *errgroup.Group) {
-	group.Go(func() error {
-		s.replicas.Run(ctx)
-		return nil
-	})
-	group.Go(func() error {
-		s.held.Run(ctx)
-		s.relist.stop()
-		return nil
-	})
-	group.Go(func() error {
-		s.results.Run(ctx)
-		return nil
-	})
-	group.Go(func() error {
-		s.open.Run(ctx)
-		return nil
-	})
-	group.Go(func() error {
-		s.tasks.Run(ctx)
-		return nil
-	})
-	group.Go(func() error {
-		s.events.Run(ctx, lastCopies)
-		return nil
-	})
-	group.Go(func() error {
-		s.limits.limits.Run(ctx, lastCopies)
-		return nil
-	})
+	for _, run := range []func(context.Context){
+		s.replicas.Run, s.results.Run, s.open.Run, s.tasks.Run,
+		func(ctx context.Context) {
+			s.held.Run(ctx)
+			s.relist.stop()
+		},
+		func(ctx context.Context) { s.events.Run(ctx, lastCopies) },
+		func(ctx context.Context) { s.limits.limits.Run(ctx, lastCopies) },
+	} {
+		group.Go(func() error {
+			run(ctx)
+			return nil
+		})
+	}
 }
 
 // send sends a message in a conversation, and waits until there is room for it.
