@@ -77,10 +77,7 @@ func clip(s string, max int) string {
 	if len(s) <= max {
 		return s
 	}
-	for max > 0 && s[max]&0xc0 == 0x80 {
-		max--
-	}
-	return s[:max] + "…"
+	return plaintext.Truncate(s, max) + "…"
 }
 
 // readable leaves out what nobody can see in a text, such as the control characters of terminals: a

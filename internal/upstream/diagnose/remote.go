@@ -107,7 +107,7 @@ func networkAdvice(u *url.URL, why error) string {
 	timeout, isNet := errors.AsType[net.Error](why)
 	switch {
 	case errors.Is(why, syscall.ECONNREFUSED):
-		return fmt.Sprintf("nothing listens on %s: start the server, or check the host and port of url", hostPort(u))
+		return fmt.Sprintf("nothing listens on %s: start the server, or check the host and port of url", HostPort(u))
 	case errors.Is(why, syscall.EHOSTUNREACH), errors.Is(why, syscall.ENETUNREACH):
 		return fmt.Sprintf("there is no way to %s: check the network, and the host of url", host)
 	case errors.Is(why, ErrHandshakeTimeout), errors.Is(why, context.DeadlineExceeded), isNet && timeout.Timeout():
@@ -127,7 +127,8 @@ func Show(u *url.URL) string {
 	return s.String()
 }
 
-func hostPort(u *url.URL) string {
+// HostPort returns the host and port of an http or https URL, which may not name its port.
+func HostPort(u *url.URL) string {
 	port := u.Port()
 	switch {
 	case port != "":

@@ -235,18 +235,7 @@ func RequestURL(u *url.URL) *url.URL {
 
 // SameOrigin reports whether two URLs have the same scheme, host and port.
 func SameOrigin(a, b *url.URL) bool {
-	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
-}
-
-func port(u *url.URL) string {
-	switch p := u.Port(); {
-	case p != "":
-		return p
-	case u.Scheme == "https":
-		return "443"
-	default:
-		return "80"
-	}
+	return a.Scheme == b.Scheme && strings.EqualFold(diagnose.HostPort(a), diagnose.HostPort(b))
 }
 
 // Send posts a message whose response, if any, comes on another stream. A web page does not
