@@ -210,13 +210,14 @@ func (r *Replicas) beatFailed(now time.Time, err error) {
 	}
 }
 
-// reachable returns an error if a replica is known to have ended, or cannot be reached now.
+// reachable returns an error if a replica is known to have ended, or cannot be reached now. A client may have
+// made up the name: without a sign of life a replica that was never seen gets nothing.
 func (r *Replicas) reachable(ctx context.Context, to string) error {
 	if err := r.Shown(ctx); err != nil {
 		return err
 	}
 	r.mu.Lock()
-	ready, alive := r.storeUp && r.joined && !r.stopped, r.alive[to] || !r.believed(time.Now())
+	ready, alive := r.storeUp && r.joined && !r.stopped, r.alive[to]
 	r.mu.Unlock()
 	switch {
 	case !ready:
@@ -225,14 +226,17 @@ func (r *Replicas) reachable(ctx context.Context, to string) error {
 		return nil
 	}
 	values, err := r.o.Store.Get(ctx, aliveKey(to))
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case values[0] == nil:
-		return ErrGone
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.alive[to] = true
-	return nil
+	switch {
+	case values[0] != nil:
+		r.alive[to] = true
+		return nil
+	case !r.believed(time.Now()):
+		return store.ErrUnavailable
+	}
+	return ErrGone
 }

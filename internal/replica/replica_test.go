@@ -357,6 +357,9 @@ func TestStoreBack(t *testing.T) {
 		if n := ended.Load(); n != 0 {
 			t.Errorf("b counts as ended %d times", n)
 		}
+		if _, err := a.Call(t.Context(), "made-up", "echo", nil, nil); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, ErrLost) {
+			t.Errorf("a request to a replica that was never seen: %v", err)
+		}
 		go func() {
 			time.Sleep(a.o.Beat)
 			b.store.dead.Store(false)
