@@ -27,6 +27,8 @@ type cluster struct {
 	all  []*replica
 	subs []*testSubscriptions // of each
 	gone map[int]bool         // replicas that have ended
+	// unseen says that no replica sees the others yet.
+	unseen bool
 	// calls counts the requests of replicas to one another.
 	calls atomic.Int64
 	// lose makes as many requests fail: their replies are lost.
@@ -123,6 +125,9 @@ type clusterPeers struct {
 func (p clusterPeers) Name() string { return fmt.Sprint("R", p.self) }
 
 func (p clusterPeers) Others() (names []string) {
+	if p.c.unseen {
+		return nil
+	}
 	for i := range p.c.all {
 		if i != p.self {
 			names = append(names, fmt.Sprint("R", i))

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -49,11 +48,15 @@ func (s *Server) newPeerID() string {
 	return id
 }
 
-// replicaOfPeer returns the name of the other replica that has the stream of a peer, "" if there is none.
+// maxReplicaName bounds the names of replicas in ids of peers, in bytes.
+const maxReplicaName = 64
+
+// replicaOfPeer returns the name of the other replica that the id of a peer names, "" if there is none. It
+// may not exist, and a replica that has just started is not among the others yet: Call finds out.
 func (s *Server) replicaOfPeer(id string) string {
-	_, name, named := strings.Cut(id, ".")
+	_, name, _ := strings.Cut(id, ".")
 	peers := s.options.Sessions.Replicas
-	if !named || peers == nil || !slices.Contains(peers.Others(), name) {
+	if peers == nil || name == peers.Name() || len(name) > maxReplicaName {
 		return ""
 	}
 	return name

@@ -14,6 +14,7 @@ func TestPostAtAnotherReplica(t *testing.T) {
 	inCluster(t, 3, nil, func(t *testing.T, c *cluster) {
 		client := openSSEClient(t, c.all[0].Server)
 		defer client.end()
+		c.unseen = true // the replica with the stream has just started
 		at := func(i int) *sseClient { other := *client; other.s = c.all[i].Server; return &other }
 		for i, body := range []string{initializeBody, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":2,"method":"ping"}`} {
 			if w := at(i%2+1).send(t, strings.NewReader(body)); w.Code != http.StatusAccepted {
@@ -38,12 +39,16 @@ func TestPostAtAnotherReplica(t *testing.T) {
 		if reply, err := c.all[0].handlePost(t.Context(), encode(msg), nil); err != nil || string(reply) != `{"status":404}` {
 			t.Errorf("another principal: %s, %v", reply, err)
 		}
-		for _, id := range []string{"x.R0", "x.R7", "x."} {
+		before := c.calls.Load()
+		for _, id := range []string{"x.R0", "x.R1", "x.R7", "x.", "x." + strings.Repeat("R", 65)} {
 			stray := at(1)
 			stray.post = client.post[:strings.Index(client.post, "=")+1] + id
 			if w := stray.send(t, strings.NewReader(initializeBody)); w.Code != http.StatusNotFound {
 				t.Errorf("the id %s: %d %s", id, w.Code, w.Body)
 			}
+		}
+		if n := c.calls.Load() - before; n != 2 {
+			t.Errorf("%d requests to replicas for these ids, want one for R0 and one for R7", n)
 		}
 
 		c.kept.away.Store(true)
