@@ -49,6 +49,8 @@ var mayImport = map[string]struct {
 
 	"personal": {[]string{"call", "catalog", "conform", "policy", "router", "upstream", "upstream/connector"}, "the tables of principals depend on what sessions list and on how the gateway builds a table, which is handed in"},
 
+	"clientauth": {[]string{"auth", "call", "config", "endpoint", "ruleset"}, "how clients authenticate depends on the configuration alone, not on a gateway that runs"},
+
 	"metatool": {[]string{"toolschema", "fairshare", "script", "wire", "call", "catalog", "profile", "content", "search", "results"}, "own tools see one view and call through the pipeline: they know neither upstreams nor the router"},
 
 	"frontend":         {[]string{"wire", "call", "gzipped", "bridge", "origin", "ratelog", "requestid", "fairshare", "frontend/park", "frontend/session", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},

@@ -13,6 +13,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/clientauth"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/demo"
@@ -109,7 +110,7 @@ func (o *checkOptions) run(cmd *cobra.Command) error {
 		if err := gateway.CheckStore(cmd.Context(), cfg); err != nil {
 			report.Findings = append(report.Findings, inspect.Finding{Severity: inspect.SeverityWarning, What: "store", Message: fmt.Sprintf("cannot be reached: %v", err), File: source.File, Path: "store"})
 		}
-		failing, err := gateway.CheckIssuers(cmd.Context(), cfg)
+		failing, err := clientauth.CheckIssuers(cmd.Context(), cfg)
 		if err != nil {
 			return err
 		}

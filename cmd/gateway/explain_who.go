@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpgateway/internal/auth"
+	"mcpgateway/internal/clientauth"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
-	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/policy"
 )
@@ -70,7 +70,7 @@ func (o *explainOptions) examine(cmd *cobra.Command, cfg *config.Config, q *insp
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
-	x, err := gateway.ExamineCredentials(ctx, cfg, text, o.profile)
+	x, err := clientauth.Examine(ctx, cfg, text, o.profile)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (o *explainOptions) examine(cmd *cobra.Command, cfg *config.Config, q *insp
 	}
 	if x.Principal != nil {
 		var remark string
-		q.Principal, remark = gateway.InProfile(cfg, x.Principal, x.Profiles, o.profile)
+		q.Principal, remark = clientauth.InProfile(cfg, x.Principal, x.Profiles, o.profile)
 		warn(cmd, remark)
 	}
 	return a, nil

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/clientauth"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/endpoint"
@@ -180,7 +181,7 @@ func (o *visitOptions) assumed(cfg *config.Config) (who *call.Principal, remarks
 	if err != nil {
 		return nil, nil, usageError{fmt.Errorf("--as %s: %w", o.as, err)}
 	}
-	return gateway.AssumedPrincipal(cfg, p, o.profile)
+	return clientauth.Assume(cfg, p, o.profile)
 }
 
 // warnWithoutCredentials warns that the view is that of a client without credentials, although the gateway demands them.

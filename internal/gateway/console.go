@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/clientauth"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/inspect"
@@ -46,7 +47,7 @@ func (g *Gateway) newConsoles() *webui.Console {
 		Call:   g.front.Call,
 		Calls:  &g.calls, Sessions: g.openSessions, Config: g.configuration,
 		Assume: func(p *call.Principal, profile string) (*call.Principal, []string, error) {
-			return AssumedPrincipal(g.generation.Load().cfg, p, profile)
+			return clientauth.Assume(g.generation.Load().cfg, p, profile)
 		},
 	}
 	if g.auth != nil {
@@ -68,7 +69,7 @@ func (g *Gateway) examine(ctx context.Context, text, profile string) *webui.Exam
 	}
 	if x.Principal != nil {
 		var remark string
-		if out.Principal, remark = InProfile(g.generation.Load().cfg, x.Principal, x.Profiles, profile); remark != "" {
+		if out.Principal, remark = clientauth.InProfile(g.generation.Load().cfg, x.Principal, x.Profiles, profile); remark != "" {
 			out.Remarks = []string{remark}
 		}
 	}

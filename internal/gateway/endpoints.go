@@ -3,12 +3,22 @@ package gateway
 import (
 	"net/http"
 
+	"go.uber.org/zap"
+
 	"mcpgateway/internal/auth"
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/clientauth"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/frontend"
+	"mcpgateway/internal/origin"
 	"mcpgateway/internal/wire"
+)
+
+// The paths of MCP at the default endpoint.
+const (
+	pathMCP = endpoint.Path
+	pathSSE = endpoint.PathSSE
 )
 
 // erasOf returns the only eras of profiles that do not serve both.
@@ -45,6 +55,22 @@ func (g *Gateway) setEndpoints(gen *generation) {
 	if g.endpoints.Swap(gen.Endpoints) != gen.Endpoints {
 		g.front.Set(g.settingsOf(gen.cfg))
 	}
+}
+
+// setClients applies the API keys and the rules of certificates of a new configuration, and ends
+// the sessions of principals that it takes something from.
+func (g *Gateway) setClients(before, cfg *config.Config) error {
+	if g.auth == nil {
+		return nil
+	}
+	withdrawn, certificates, err := clientauth.Reload(g.auth, before, cfg)
+	if len(withdrawn) > 0 {
+		g.front.Revoke(withdrawn)
+	}
+	if certificates {
+		g.front.RevokeMethod(auth.MethodCertificate)
+	}
+	return err
 }
 
 // anonymous sends all requests if authentication is not configured.
@@ -89,4 +115,13 @@ func (g *Gateway) noEndpoint(sender *auth.Sender, reason string) error {
 	return &frontend.NoEndpoint{
 		Principal: sender.Principal().Subject, Reason: reason, Answer: limitBodyTime(http.HandlerFunc(g.notFound)).ServeHTTP,
 	}
+}
+
+// logAuthModes logs how clients authenticate, and warns if they need not.
+func (g *Gateway) logAuthModes() {
+	if g.auth == nil && !origin.IsLoopbackHost(g.cfg.Listen) {
+		g.log.Warn("auth.insecure: everyone who can reach this address may call, without authentication", zap.String("listen", g.cfg.Listen))
+		return
+	}
+	g.log.Info("how clients authenticate", zap.Any("modes", g.cfg.Auth.Mode), zap.Bool("tls", g.cfg.TLS.On()))
 }

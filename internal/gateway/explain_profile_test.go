@@ -2,16 +2,13 @@ package gateway
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/config"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/policy"
-	"mcpgateway/internal/ruleset"
 	"mcpgateway/internal/wire"
 )
 
@@ -83,29 +80,5 @@ profiles:
 		return nil
 	}); err != nil {
 		t.Error(err)
-	}
-}
-
-// The principal of --as is in the profile that it would get.
-func TestAssumedProfile(t *testing.T) {
-	cfg, err := config.Parse("gateway.yaml", []byte(profilesYAML("")), os.LookupEnv, ruleset.CheckConditions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct{ subject, profile, want, remark string }{
-		{"ann", "", "", ""},
-		{"ann", "coding", "coding", ""},
-		{"dev", "", "coding", "by its groups"},
-		{"dev", "default", "", "gets the profile coding"},
-		{"dev", "ops", "ops", ""},
-		{"ci", "", "ops", "pinned"},
-		{"ci", "coding", "coding", "for it there is no profile coding"},
-		{"ci", "default", "", "for it there is no profile default"},
-		{"old", "default", "", ""},
-	} {
-		p, remarks, err := AssumedPrincipal(cfg, &call.Principal{Subject: tt.subject}, tt.profile)
-		if err != nil || p.Profile != tt.want || (tt.remark == "") != (len(remarks) == 0) || !strings.Contains(strings.Join(remarks, " "), tt.remark) {
-			t.Errorf("%+v: %+v, %q, %v", tt, p, remarks, err)
-		}
 	}
 }

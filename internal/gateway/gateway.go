@@ -20,6 +20,7 @@ import (
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/clientauth"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/embeddings"
@@ -310,7 +311,7 @@ func (g *Gateway) assemble() error {
 	g.control.announced = maps.Collect(routes.Tables())
 	g.subscriptions = router.NewSubscriptions(g.router)
 	frontMetrics, authMetrics := frontend.NewMetrics(), auth.NewMetrics()
-	if g.auth, err = newAuthenticator(g.cfg, authMetrics, g.endpoints.Load); err != nil {
+	if g.auth, err = clientauth.New(g.cfg, authMetrics, g.endpoints.Load); err != nil {
 		return err
 	}
 	g.front = frontend.New(g.frontendOptions(frontMetrics))

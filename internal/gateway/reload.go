@@ -121,10 +121,7 @@ func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes
 	if err != nil {
 		return Changes{}, nil, err
 	}
-	if err := g.setKeys(&next); err != nil {
-		return Changes{}, nil, err
-	}
-	if err := g.setCertificates(before.cfg, &next); err != nil {
+	if err := g.setClients(before.cfg, &next); err != nil {
 		return Changes{}, nil, err
 	}
 	changes.compare(before.cfg, &next)

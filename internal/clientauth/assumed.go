@@ -1,115 +1,25 @@
-package gateway
+package clientauth
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
-
-	"go.uber.org/zap"
 
 	"mcpgateway/internal/auth"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/endpoint"
-	"mcpgateway/internal/origin"
 	"mcpgateway/internal/ruleset"
 )
 
-// The paths of MCP at the default endpoint.
-const (
-	pathMCP = endpoint.Path
-	pathSSE = endpoint.PathSSE
-)
-
-// newAuthenticator translates the configuration of authentication. endpoints returns the
-// endpoints that are in force. It returns nil if no authentication is required.
-func newAuthenticator(cfg *config.Config, m *auth.Metrics, endpoints func() *endpoint.Set) (*auth.Authenticator, error) {
-	a := &cfg.Auth
-	if a.Has(config.AuthNone) {
-		return nil, nil
-	}
-	o := auth.Options{PublicURL: cfg.PublicURL, Endpoints: endpoints, Metrics: m}
-	if a.Has(config.AuthKey) {
-		o.Keys = keysOf(a)
-	}
-	if a.Has(config.AuthJWT) {
-		for _, j := range a.JWT {
-			o.Issuers = append(o.Issuers, auth.Issuer{
-				URL: j.Issuer, Audiences: j.Audience, OwnURLs: len(j.Audience) == 0, Algorithms: j.Algorithms, Skew: j.Skew,
-				Claims: auth.ClaimPaths(j.Claims), ProfilesClaim: j.ProfilesClaim, Required: j.Required, Discovery: j.Discovery, Keys: j.JWKS,
-			})
-		}
-	}
-	if a.Has(config.AuthMTLS) {
-		o.Certificates = certificatesOf(a)
-	}
-	o.Hierarchy = impliedScopes(cfg)
-	return auth.New(o)
-}
-
-func keysOf(a *config.Auth) (keys []auth.Key) {
-	for _, k := range a.APIKeys {
-		keys = append(keys, auth.Key{ID: k.ID, Subject: k.Subject, SHA256: k.SHA256, Groups: k.Groups, Scopes: k.Scopes, Profiles: k.Profiles, Expires: k.ExpiresAt()})
-	}
-	return keys
-}
-
-func certificatesOf(a *config.Auth) (rules []auth.CertificateRule) {
-	for _, c := range a.MTLS {
-		rules = append(rules, auth.CertificateRule{
-			CommonName: c.CN, DNS: c.DNS, URI: c.URI, Email: c.Email, Subject: c.Subject, Groups: c.Groups, Scopes: c.Scopes, Profiles: c.Profiles,
-		})
-	}
-	return rules
-}
-
-// setCertificates replaces the principals of certificates. If they differ from those before, it
-// ends all their sessions: other rules may have given a principal its groups or profiles.
-func (g *Gateway) setCertificates(before, cfg *config.Config) error {
-	if g.auth == nil || !cfg.Auth.Has(config.AuthMTLS) {
-		return nil
-	}
-	rules := certificatesOf(&cfg.Auth)
-	if reflect.DeepEqual(rules, certificatesOf(&before.Auth)) {
-		return nil
-	}
-	if err := g.auth.SetCertificates(rules); err != nil {
-		return err
-	}
-	g.front.RevokeMethod(auth.MethodCertificate)
-	return nil
-}
-
-// setKeys replaces the API keys, and ends the sessions of keys that were removed.
-func (g *Gateway) setKeys(cfg *config.Config) error {
-	if g.auth == nil || !cfg.Auth.Has(config.AuthKey) {
-		return nil
-	}
-	withdrawn, err := g.auth.SetKeys(keysOf(&cfg.Auth))
-	if err == nil && len(withdrawn) > 0 {
-		g.front.Revoke(withdrawn)
-	}
-	return err
-}
-
-func impliedScopes(cfg *config.Config) (all []auth.ImpliedScopes) {
-	for _, s := range cfg.Auth.Scopes {
-		all = append(all, auth.ImpliedScopes{Scope: s.Scope, Implies: s.Implies})
-	}
-	return all
-}
-
-// AssumedPrincipal returns p as authentication under a configuration would have made it:
+// Assume returns p as authentication under a configuration would have made it:
 // with the groups and scopes of the API key or of the certificates that give its subject, unless
 // p has groups or scopes of its own, and with the scopes that its scopes imply. If p does not
 // say otherwise, it has the configured way of authentication, and the issuer if there is only
 // one. The principal is in the named profile, or if that is "", in the one that it gets at /mcp.
 // remarks are sentences about what does not fit the configuration.
-func AssumedPrincipal(cfg *config.Config, p *call.Principal, profile string) (out *call.Principal, remarks []string, err error) {
+func Assume(cfg *config.Config, p *call.Principal, profile string) (out *call.Principal, remarks []string, err error) {
 	out, pinned, remarks, err := assumed(cfg, p)
 	if err != nil {
 		return nil, nil, err
@@ -172,7 +82,7 @@ func assumed(cfg *config.Config, p *call.Principal) (out *call.Principal, pinned
 	case mode == config.AuthJWT:
 		return out, nil, nil, nil
 	}
-	authenticator, err := newAuthenticator(cfg, nil, nil)
+	authenticator, err := New(cfg, nil, nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -203,36 +113,4 @@ func joinModes(modes []config.AuthMode) string {
 		texts[i] = string(m)
 	}
 	return strings.Join(texts, ", ")
-}
-
-// CheckIssuers returns one sentence for each issuer whose keys cannot be fetched.
-func CheckIssuers(ctx context.Context, cfg *config.Config) ([]string, error) {
-	a, err := newAuthenticator(cfg, nil, nil)
-	if a == nil || err != nil {
-		return nil, err
-	}
-	return a.FetchKeys(ctx), nil
-}
-
-// ExamineCredentials judges an API key or a token as a gateway with this configuration would at
-// the endpoint of the named profile, "" for /mcp.
-func ExamineCredentials(ctx context.Context, cfg *config.Config, text, profile string) (*auth.Examination, error) {
-	endpoints := ruleset.Endpoints(cfg)
-	a, err := newAuthenticator(cfg, nil, func() *endpoint.Set { return endpoints })
-	switch {
-	case err != nil:
-		return nil, err
-	case a == nil:
-		return nil, errors.New("auth.mode is none: the gateway reads no credentials of clients")
-	}
-	return a.Examine(ctx, text, endpoint.IDOf(profile)), nil
-}
-
-// logAuthModes logs how clients authenticate, and warns if they need not.
-func (g *Gateway) logAuthModes() {
-	if g.auth == nil && !origin.IsLoopbackHost(g.cfg.Listen) {
-		g.log.Warn("auth.insecure: everyone who can reach this address may call, without authentication", zap.String("listen", g.cfg.Listen))
-		return
-	}
-	g.log.Info("how clients authenticate", zap.Any("modes", g.cfg.Auth.Mode), zap.Bool("tls", g.cfg.TLS.On()))
 }

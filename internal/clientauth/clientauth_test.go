@@ -1,0 +1,82 @@
+package clientauth
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/config"
+)
+
+const profiles = `
+auth:
+  mode: api-key
+  api_keys:
+    - {id: ann, sha256: 49915e0d7d4b402e3017d010bc1c0e83cac6c797d6c16e66340fe3268693a6a1}
+    - {id: dev, sha256: ef260e9aa3c673af240d17a2660480361a8e081d1ffeca2a5ed0e3219fc18567, groups: [dev]}
+    - {id: ci, sha256: 1b158839f8aa339e89bb50b1603e90ec68e0fd5565fe10a7cb32729fddf7070a, groups: [dev], profiles: [ops]}
+    - {id: old, sha256: cba06b5736faf67e54b07b561eae94395e774c517a7d910a54369e1263ccfbd4, profiles: [default]}
+upstreams: {clock: {command: x}, notes: {command: x}}
+profiles:
+  coding: {upstreams: [clock], groups: [dev]}
+  ops: {upstreams: [notes]}
+`
+
+// The principal of --as is in the profile that it would get.
+func TestAssume(t *testing.T) {
+	cfg, err := config.Parse("gateway.yaml", []byte(profiles), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ subject, profile, want, remark string }{
+		{"ann", "", "", ""},
+		{"ann", "coding", "coding", ""},
+		{"dev", "", "coding", "by its groups"},
+		{"dev", "default", "", "gets the profile coding"},
+		{"dev", "ops", "ops", ""},
+		{"ci", "", "ops", "pinned"},
+		{"ci", "coding", "coding", "for it there is no profile coding"},
+		{"ci", "default", "", "for it there is no profile default"},
+		{"old", "default", "", ""},
+	} {
+		p, remarks, err := Assume(cfg, &call.Principal{Subject: tt.subject}, tt.profile)
+		if err != nil || p.Profile != tt.want || (tt.remark == "") != (len(remarks) == 0) || !strings.Contains(strings.Join(remarks, " "), tt.remark) {
+			t.Errorf("%+v: %+v, %q, %v", tt, p, remarks, err)
+		}
+	}
+}
+
+// A reload names the keys that were changed or removed, and says whether rules of certificates differ.
+func TestReload(t *testing.T) {
+	parse := func(keys, cn string) *config.Config {
+		cfg, err := config.Parse("gateway.yaml", []byte("listen: 127.0.0.1:0\ntls: {cert: c, key: k, client_ca: a}\nauth: {mode: [api-key, mtls], api_keys: ["+keys+"], mtls: [{cn: "+cn+", subject: s}]}\nupstreams: {u: {command: x}}"), os.LookupEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	ann := "{id: ann, sha256: " + strings.Repeat("ab", 32) + "}"
+	bob := ", {id: bob, sha256: " + strings.Repeat("cd", 32) + "}"
+	before := parse(ann+bob, "one")
+	a, err := New(before, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		now          *config.Config
+		withdrawn    []string
+		certificates bool
+	}{
+		{parse(ann+bob, "one"), nil, false},
+		{parse(ann, "one"), []string{(&call.Principal{Subject: "bob", AuthMethod: "api-key"}).Identity()}, false},
+		{parse(ann, "two"), nil, true},
+	} {
+		withdrawn, certificates, err := Reload(a, before, tt.now)
+		if err != nil || !slices.Equal(withdrawn, tt.withdrawn) || certificates != tt.certificates {
+			t.Errorf("%q, %v, %v, want %q, %v", withdrawn, certificates, err, tt.withdrawn, tt.certificates)
+		}
+		before = tt.now
+	}
+}
