@@ -37,7 +37,10 @@ func (o *reachOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for an answer, as `DURATION`")
 }
 
-// stateDirs are the folders of the sockets of running gateways: the state folder of the user, and for users without
+// serviceStateDir is the state folder of the service in the packages for Linux. Only root can look into it.
+const serviceStateDir = "/var/lib/mcpgateway"
+
+// stateDirs are the folders for the socket of a gateway of this user: the state folder of the user, and for users without
 // one that of the configuration, which may be nil.
 func stateDirs(cfg *config.Config) []string {
 	dirs := []string{config.Default(lookupEnv).StateDir}
@@ -100,10 +103,10 @@ func (o *reachOptions) find(ctx context.Context) ([]*running, error) {
 	return []*running{r}, err
 }
 
-// ofUser returns the gateways that this user runs, with their status: those that listen come first, then the oldest.
+// ofUser returns the gateways that this user runs, for root also the service, with their status: those that listen come first, then the oldest.
 func (o *reachOptions) ofUser(ctx context.Context, cfg *config.Config) []*running {
 	var all []*running
-	for _, i := range instance.Find(stateDirs(cfg)...) {
+	for _, i := range instance.Find(append(stateDirs(cfg), serviceStateDir)...) {
 		r := &running{base: "http://gateway", transport: i.Transport()}
 		if err := o.ask(ctx, r, http.MethodGet, "/-/status", &r.status); err == nil {
 			all = append(all, r)

@@ -163,7 +163,7 @@ func checkUnit(t *testing.T, root, unit string) {
 }
 
 // runUnit runs the command of the unit in the root where the package is installed, which has nothing else, with a configuration that the
-// administrator has added an upstream to, until the gateway is healthy.
+// administrator has added an upstream to, until the gateway is healthy. Then the administrator asks for its status, and reloads it.
 func runUnit(t *testing.T, root, unit string) {
 	config := filepath.Join(root, "etc/mcpgateway/gateway.yaml")
 	text := read(t, config)
@@ -176,14 +176,26 @@ func runUnit(t *testing.T, root, unit string) {
 	if start == nil {
 		t.Fatal("the unit has no ExecStart")
 	}
+	environment := regexp.MustCompile(`(?m)^Environment=(.*)$`).FindStringSubmatch(unit)
+	if environment == nil {
+		t.Fatal("the unit has no Environment")
+	}
+	if err := os.MkdirAll(filepath.Join(root, "var/lib/mcpgateway"), 0o700); err != nil { // StateDirectory
+		t.Fatal(err)
+	}
 	script := `
 		ip link set lo up
-		HOME=/var/lib/mcpgateway chroot "$1" ` + start[1] + ` & gateway=$!
+		env ` + environment[1] + ` chroot "$1" ` + start[1] + ` & gateway=$!
 		until chroot "$1" /usr/bin/gateway health -c /etc/mcpgateway/gateway.yaml; do
 			kill -0 $gateway || exit 1
 		done
+		export HOME=/root
+		chroot "$1" /usr/bin/gateway status && chroot "$1" /usr/bin/gateway reload -c /etc/mcpgateway/gateway.yaml || exit 1
 		kill $gateway && wait $gateway`
-	t.Log(asRoot(t, "unshare", "--net", "bash", "-c", script, "bash", root))
+	out := asRoot(t, "unshare", "--net", "bash", "-c", script, "bash", root)
+	if !strings.Contains(out, "/etc/mcpgateway/gateway.yaml\nProcess ") {
+		t.Errorf("the status of the service is missing:\n%s", out)
+	}
 }
 
 func testRPM(t *testing.T, path string) {
