@@ -51,6 +51,8 @@ var mayImport = map[string]struct {
 
 	"clientauth": {[]string{"auth", "call", "config", "endpoint", "ruleset"}, "how clients authenticate depends on the configuration alone, not on a gateway that runs"},
 
+	"granting": {[]string{"call", "catalog", "credentials", "router", "upstream", "wire"}, "it stands between the router and the sessions of an upstream, and nowhere else"},
+
 	"metatool": {[]string{"toolschema", "fairshare", "script", "wire", "call", "catalog", "profile", "content", "search", "results"}, "own tools see one view and call through the pipeline: they know neither upstreams nor the router"},
 
 	"frontend":         {[]string{"wire", "call", "gzipped", "bridge", "origin", "ratelog", "requestid", "fairshare", "frontend/park", "frontend/session", "frontend/stream"}, "the edges meet in the inner shape and never know one another or the router"},

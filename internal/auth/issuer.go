@@ -43,9 +43,6 @@ const MethodToken = "jwt"
 // symmetric one, everyone who can verify tokens could sign them.
 var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-// Algorithms returns the supported signature algorithms.
-func Algorithms() []string { return slices.Clone(algorithms) }
-
 // issuer verifies the tokens of one authorization server.
 type issuer struct {
 	Issuer

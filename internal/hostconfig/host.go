@@ -140,14 +140,6 @@ func (h Host) KeyHeader() string {
 	return `"headers": {"Authorization": "Bearer KEY"}`
 }
 
-// Extension is the extension of the host's file: json or toml.
-func (h Host) Extension() string {
-	if h.toml {
-		return "toml"
-	}
-	return "json"
-}
-
 // File is the path at which the host looks for the servers of the user.
 func (h Host) File(m Machine) (string, error) {
 	if m.Home == "" {
