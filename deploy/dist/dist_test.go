@@ -190,8 +190,8 @@ func runUnit(t *testing.T, root, unit string) {
 			kill -0 $gateway || exit 1
 		done
 		export HOME=/root
-		chroot "$1" /usr/bin/gateway status && chroot "$1" /usr/bin/gateway reload -c /etc/mcpgateway/gateway.yaml || exit 1
-		kill $gateway && wait $gateway`
+		chroot "$1" /usr/bin/gateway status && chroot "$1" /usr/bin/gateway reload -c /etc/mcpgateway/gateway.yaml || failed=1
+		kill $gateway && wait $gateway && test -z "$failed"`
 	out := asRoot(t, "unshare", "--net", "bash", "-c", script, "bash", root)
 	if !strings.Contains(out, "/etc/mcpgateway/gateway.yaml\nProcess ") {
 		t.Errorf("the status of the service is missing:\n%s", out)
