@@ -100,3 +100,38 @@ profiles: {one: {upstreams: [b]}, tagged: {tags: [t]}, all: {}}
 		}
 	}
 }
+
+func TestProfiles(t *testing.T) {
+	cfg, err := config.Parse("gateway.yaml", []byte(`
+upstreams: {a: {command: x}, b: {command: x}}
+profiles: {zeta: {upstreams: [a], max_result: 1KiB}, default: {upstreams: [b]}, alpha: {}}
+`), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for id, p := range r.Profiles() {
+		if ids = append(ids, id); p != r.Profile(id) || !r.HasProfile(id) {
+			t.Errorf("profile %q is another one by its id", id)
+		}
+	}
+	if got := strings.Join(ids, " "); got != " zeta alpha" || r.Profile("none") != nil || r.HasProfile("none") {
+		t.Errorf("profiles %q", got)
+	}
+	if len(r.Results) != 1 || r.Results["zeta"].Max != 1024 {
+		t.Errorf("rules for results %+v", r.Results)
+	}
+
+	// A file that cannot be used fails the configuration, and every upstream may be needed.
+	cfg.Profiles[0].ToolFiles = []config.ToolFile{{File: "tools/bad.star", Source: "nonsense("}}
+	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "profiles."+cfg.Profiles[0].Name+".tools_from[0]: tools/bad.star: ") {
+		t.Errorf("error is %v", err)
+	}
+	if got := len(UpstreamsOf(cfg, "zeta")); got != 2 {
+		t.Errorf("%d upstreams", got)
+	}
+}
