@@ -104,7 +104,7 @@ profiles: {one: {upstreams: [b]}, tagged: {tags: [t]}, all: {}}
 func TestProfiles(t *testing.T) {
 	cfg, err := config.Parse("gateway.yaml", []byte(`
 upstreams: {a: {command: x}, b: {command: x}}
-profiles: {zeta: {upstreams: [a], max_result: 1KiB}, default: {upstreams: [b]}, alpha: {}}
+profiles: {zeta: {upstreams: [a], max_result: 4KiB}, default: {upstreams: [b]}, alpha: {}}
 `), os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ profiles: {zeta: {upstreams: [a], max_result: 1KiB}, default: {upstreams: [b]}, 
 	if got := strings.Join(ids, " "); got != " zeta alpha" || r.Profile("none") != nil || r.HasProfile("none") {
 		t.Errorf("profiles %q", got)
 	}
-	if len(r.Results) != 1 || r.Results["zeta"].Max != 1024 {
+	if len(r.Results) != 1 || r.Results["zeta"].Max != 4096 {
 		t.Errorf("rules for results %+v", r.Results)
 	}
 
