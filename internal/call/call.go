@@ -31,6 +31,8 @@ type Call struct {
 	// LogLevel is the lowest level of the log messages that the client wants for this
 	// call; LevelNone means none.
 	LogLevel wire.Level
+	// LevelUnset says that the client has asked for no level: LogLevel is for servers that need one.
+	LevelUnset bool
 	// Back carries messages to the client before the result. It is never nil.
 	Back BackChannel
 	// Session is the id of the upstream session that the call uses, as the upstream has

@@ -135,7 +135,7 @@ func (s *Server) legacyCall(parent context.Context, out sink, sess *session.Sess
 	x.setClient(client)
 	// A server that needs a level should not send debug messages to a client that set none.
 	if x.call.LogLevel = sess.LogLevel(); x.call.LogLevel == wire.LevelNone {
-		x.call.LogLevel = wire.LevelInfo
+		x.call.LogLevel, x.call.LevelUnset = wire.LevelInfo, true
 	}
 	return x
 }

@@ -36,7 +36,7 @@ type wireMessage struct {
 	ID     json.RawMessage
 	Method string
 	Params struct {
-		Name           string
+		Name, Level    string
 		RequestState   string
 		InputResponses map[string]struct{ Action string }
 	}

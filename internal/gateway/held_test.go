@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,23 +9,25 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/store"
 )
 
-// countingServer is a legacy upstream that counts the calls of each session. Its tool "stay" runs until the
-// server ends.
+// countingServer is a legacy upstream that counts the calls of each session, and knows its log level. Its
+// tool "stay" runs until the server ends.
 type countingServer struct {
 	mu      sync.Mutex
 	calls   map[string]int
+	levels  map[string]string
 	staying chan struct{}
 	end     chan struct{}
 }
 
 func newCountingServer(t *testing.T) (*countingServer, string) {
-	s := &countingServer{calls: map[string]int{}, staying: make(chan struct{}, 1), end: make(chan struct{})}
+	s := &countingServer{calls: map[string]int{}, levels: map[string]string{}, staying: make(chan struct{}, 1), end: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /legacy", s.serve)
 	mux.HandleFunc("DELETE /legacy", func(http.ResponseWriter, *http.Request) {})
@@ -46,17 +49,23 @@ func (s *countingServer) serve(w http.ResponseWriter, r *http.Request) {
 		session = fmt.Sprintf("s%d", len(s.calls)+1)
 		s.calls[session] = 0
 	}
-	if m.Method == "tools/call" {
+	switch m.Method {
+	case "tools/call":
 		s.calls[session]++
+	case "logging/setLevel":
+		s.levels[session] = m.Params.Level
 	}
 	count := fmt.Sprintf("call %d of %s", s.calls[session], session)
+	if level := s.levels[session]; level != "" {
+		count += " with the level " + level
+	}
 	s.mu.Unlock()
 	switch {
 	case m.ID == nil:
 		w.WriteHeader(http.StatusAccepted)
 	case m.Method == "initialize":
 		w.Header().Set("Mcp-Session-Id", session)
-		reply(w, m.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`)
+		reply(w, m.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}},"serverInfo":{"name":"s","version":"1"}}`)
 	case m.Method == "tools/list":
 		reply(w, m.ID, `{"tools":[{"name":"count","inputSchema":{"type":"object"}},{"name":"stay","inputSchema":{"type":"object"}}]}`)
 	case m.Params.Name == "stay":
@@ -72,14 +81,70 @@ func (s *countingServer) serve(w http.ResponseWriter, r *http.Request) {
 
 // countingReplicas are two replicas in front of a countingServer with a session for each client.
 func countingReplicas(t *testing.T) (s *countingServer, a, b *attackTest, dying *deadStore) {
-	s, url := newCountingServer(t)
 	shared := new(store.Memory)
 	dying = &deadStore{Store: shared}
-	perClient := func(c *config.Config) {
+	s, a, b = countingReplicasOn(t, config.SessionPerClient, dying, shared)
+	return s, a, b, dying
+}
+
+// countingReplicasOn are countingReplicas whose store is seen differently by each.
+func countingReplicasOn(t *testing.T, session config.Session, ofA, ofB store.Store) (s *countingServer, a, b *attackTest) {
+	s, url := newCountingServer(t)
+	change := func(c *config.Config) {
 		c.Upstreams = c.Upstreams[:1] // without the modern one
-		c.Upstreams[0].Session = config.SessionPerClient
+		c.Upstreams[0].Session = session
 	}
-	return s, startAttackOn(t, url, sharedKeys, dying, perClient), startAttackOn(t, url, sharedKeys, shared, perClient), dying
+	return s, startAttackOn(t, url, sharedKeys, ofA, change), startAttackOn(t, url, sharedKeys, ofB, change)
+}
+
+// setLevel sets the log level of a session.
+func (a *attackTest) setLevel(session, level string) {
+	a.t.Helper()
+	if status, _, text := a.legacy("ann", session, `{"jsonrpc":"2.0","id":7,"method":"logging/setLevel","params":{"level":"`+level+`"}}`); status != http.StatusOK {
+		a.t.Fatalf("logging/setLevel: %d %s", status, text)
+	}
+}
+
+// withoutNotes is a store in which notes to all replicas get lost.
+type withoutNotes struct{ store.Store }
+
+func (s withoutNotes) Append(ctx context.Context, key store.Key, keep int, ttl time.Duration, entries ...[]byte) error {
+	if key.Kind == "notes" {
+		return nil
+	}
+	return s.Store.Append(ctx, key, keep, ttl, entries...)
+}
+
+// The level that a client has set holds for its next call, also at another replica that has its session with
+// the server, and in a session of its principal at a replica that does not know the session of the client.
+func TestLogLevelAmongReplicas(t *testing.T) {
+	for _, sharing := range []config.Session{config.SessionPerClient, config.SessionPerPrincipal} {
+		t.Run(string(sharing), func(t *testing.T) {
+			kept := withoutNotes{new(store.Memory)}
+			_, a, b := countingReplicasOn(t, sharing, kept, kept)
+			session := a.session("ann")
+			other := b.session("ann")
+			for _, r := range []*attackTest{a, b, a} { // a opens the session with the server
+				if got := r.callTool(session, "count"); strings.Contains(got, "level") {
+					t.Fatalf("before the client has set a level: %s", got)
+				}
+			}
+			polltest.Until(t, "the replicas see each other", func() bool {
+				return len(a.g.sharing.replicas.Others()) == 1 && len(b.g.sharing.replicas.Others()) == 1
+			})
+			b.setLevel(session, "warning")
+			if got := a.callTool(session, "count"); !strings.Contains(got, "with the level warning") {
+				t.Errorf("a call of a client that has set its level at another replica: %s", got)
+			}
+			if sharing == config.SessionPerClient {
+				return
+			}
+			b.setLevel(other, "notice")
+			if got := b.callTool(other, "count"); !strings.Contains(got, "with the level notice") {
+				t.Errorf("a call in a session that another replica does not know: %s", got)
+			}
+		})
+	}
 }
 
 func (a *attackTest) callTool(session, name string) string {

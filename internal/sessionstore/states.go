@@ -92,7 +92,8 @@ func (s *States) Change(ctx context.Context, id string, expires time.Time, c ses
 	if s.peers != nil {
 		note, encodingErr := json.Marshal(changeNote{id, c})
 		err = errors.Join(err, encodingErr)
-		if c.Ended { // a client that has ended its session may not use it anywhere
+		// A client that has ended its session may not use it anywhere, and its next call has the level that it has set.
+		if c.Ended || c.Level != wire.LevelNone {
 			s.peers.TellNow(ctx, KindChanged, note)
 		} else {
 			s.peers.Tell(KindChanged, note)

@@ -49,6 +49,7 @@ type callHeader struct {
 	By          string             `json:"by,omitempty"`
 	ShareKey    uint64             `json:"share"`
 	LogLevel    wire.Level         `json:"level,omitempty"`
+	LevelUnset  bool               `json:"levelUnset,omitempty"`
 	Session     string             `json:"session,omitempty"`
 	TakesRounds bool               `json:"rounds,omitempty"`
 	Depth       uint8              `json:"depth,omitempty"`
@@ -80,7 +81,7 @@ type clientHeader struct {
 func encodeCall(to string, c *call.Call) []byte {
 	p, client := c.Principal, c.Client
 	return join(callHeader{
-		To: to, ID: c.ID, Method: c.Method, HasParams: c.Params != nil, Remote: c.Remote, By: c.By, ShareKey: c.ShareKey, LogLevel: c.LogLevel,
+		To: to, ID: c.ID, Method: c.Method, HasParams: c.Params != nil, Remote: c.Remote, By: c.By, ShareKey: c.ShareKey, LogLevel: c.LogLevel, LevelUnset: c.LevelUnset,
 		Session: c.Session, TakesRounds: c.TakesRounds, Depth: c.Depth, Trace: c.TraceContext,
 		Principal: principalHeader{
 			Profile: p.Profile, Subject: p.Subject, Issuer: p.Issuer, Groups: p.Groups, Scopes: p.Scopes, AuthMethod: p.AuthMethod,
@@ -105,7 +106,7 @@ func decodeCall(data []byte) (to string, c *call.Call, err error) {
 		params = nil
 	}
 	c = &call.Call{
-		ID: h.ID, Method: h.Method, Params: params, Remote: h.Remote, By: h.By, ShareKey: h.ShareKey, LogLevel: h.LogLevel,
+		ID: h.ID, Method: h.Method, Params: params, Remote: h.Remote, By: h.By, ShareKey: h.ShareKey, LogLevel: h.LogLevel, LevelUnset: h.LevelUnset,
 		Session: h.Session, TakesRounds: h.TakesRounds, Depth: h.Depth, TraceContext: h.Trace,
 		Principal: &call.Principal{
 			Profile: p.Profile, Subject: p.Subject, Issuer: p.Issuer, Groups: p.Groups, Scopes: p.Scopes, AuthMethod: p.AuthMethod,

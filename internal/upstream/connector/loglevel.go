@@ -18,7 +18,7 @@ const requestLevelTime = time.Minute
 
 // logLevels are the log levels that clients want of a server. Legacy clients set one
 // for their session; modern clients ask with each request, and the gateway has to tell
-// a legacy server for them.
+// a legacy server for them, as it does for a call that another replica has passed on.
 type logLevels struct {
 	session wire.Level // the most verbose of all sessions
 	request wire.Level // the most verbose of recent requests, until then
@@ -33,6 +33,12 @@ func (l *logLevels) raise(level wire.Level, now time.Time) (restarted bool) {
 	}
 	l.until = now.Add(requestLevelTime)
 	return restarted
+}
+
+// covers reports whether the level of all sessions includes this one. It may not if another replica has
+// passed on a call in a session that this one does not know.
+func (l *logLevels) covers(level wire.Level) bool {
+	return l.session != wire.LevelNone && l.session <= level
 }
 
 // wanted returns the most verbose level, LevelNone if no client wants any, and until
@@ -77,7 +83,7 @@ func (c *Connector) applyLogLevel(ctx context.Context, cl *call.Call) {
 	restarted := false
 	c.update(func(s *state) {
 		now := time.Now()
-		if cl.Client.Era() == wire.EraModern {
+		if cl.Client.Era() == wire.EraModern || !cl.LevelUnset && !s.logLevel.covers(cl.LogLevel) {
 			restarted = s.logLevel.raise(cl.LogLevel, now)
 		}
 		level, _ = s.logLevel.wanted(now)
