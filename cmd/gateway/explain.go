@@ -24,6 +24,7 @@ type explainOptions struct {
 	token                string
 	json                 bool
 	timeout              time.Duration
+	breaker              *time.Time // since when the running gateway fails the calls at once, nil if it does not
 }
 
 // explainKinds are the values of --kind, in the order in which a name is tried.
@@ -95,11 +96,16 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 	}
 	look := *cfg
 	keepUpstreamsOf(&look, name)
+	asked := reachOptions{runOptions: runOptions{file: source}, timeout: maxAskUser}
+	show := func(e *inspect.Explanation) error {
+		o.breaker = asked.breakerSince(cmd.Context(), cfg, e.Report(&q).Upstream)
+		return o.print(cmd.OutOrStdout(), &q, e, about)
+	}
 	return visitStarted(cmd, &look, source, o.timeout, func(_ context.Context, v *gateway.InProcess, _ *console.Screen) error {
 		for _, kind := range kinds {
 			q.Kind = kind
 			if e, ok := v.Explain(q); ok {
-				return o.print(cmd.OutOrStdout(), &q, &e, about)
+				return show(&e)
 			}
 		}
 		if o.kind == "" && strings.Contains(name, "://") {
@@ -108,7 +114,7 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 		for _, kind := range kinds {
 			q.Kind = kind
 			if e, ok := v.ExplainUnlisted(q); ok {
-				return o.print(cmd.OutOrStdout(), &q, &e, about)
+				return show(&e)
 			}
 		}
 		return absent(v, q, kinds)

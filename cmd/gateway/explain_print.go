@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/inspect"
@@ -17,6 +18,8 @@ import (
 type explained struct {
 	*inspect.ExplanationReport
 	Authentication *authentication `json:"authentication,omitempty"`
+	// BreakerSince is since when the gateway that runs with the file fails calls of the upstream at once.
+	BreakerSince *time.Time `json:"breaker_open_since,omitempty"`
 }
 
 func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Explanation, about *authentication) error {
@@ -25,7 +28,7 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 		if about != nil && !about.Accepted {
 			r.Effect, r.Rule, r.File, r.Line, r.Challenge, r.Limits = policy.Deny.String(), "", "", 0, nil, nil
 		}
-		return printJSON(out, explained{r, about})
+		return printJSON(out, explained{r, about, o.breaker})
 	}
 	s := console.StyleOf(out, lookupEnv)
 	if err := about.printBefore(out, s); err != nil {
@@ -56,6 +59,10 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 	folded(out, "%s %s the %s %s (%s)%s%s.\nIt is decided by %s. %s\n",
 		console.Line(r.Subject), may, r.Kind, console.Line(r.Item), whose, in, some, decidedBy(r.Rule, r.File, r.Line), precedence())
 	printDown(out, s, r)
+	if o.breaker != nil {
+		folded(out, "%s: the circuit breaker of %s opened %s ago in the running gateway: calls fail at once,\nuntil one that is let through succeeds.\n",
+			s.Warn("warning"), r.Upstream, console.Ago(time.Since(*o.breaker)))
+	}
 	fmt.Fprintln(out)
 	if err := printSteps(out, s, r); err != nil || len(r.Limits) == 0 {
 		return err
