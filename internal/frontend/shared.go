@@ -3,6 +3,7 @@ package frontend
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,6 +21,8 @@ const (
 	restoreTimeout = 30 * time.Second
 	// maxRestores bounds the sessions whose subscriptions are restored at once.
 	maxRestores = 64
+	// A subscription that fails is tried again after these pauses, which double.
+	firstRestorePause, lastRestorePause = time.Second, 16 * time.Second
 )
 
 // tasks are goroutines that belong to no request. They end with Run.
@@ -132,7 +135,9 @@ func (s *Server) renewStates(ctx context.Context) {
 
 // restore subscribes to the resources that the client of a session has subscribed to at another
 // replica. Each of them counts as updated, because its updates may have been missed. restore is called
-// when a stream can carry them, and does not block. A subscription that fails is tried again for the next stream.
+// when a stream can carry them, and does not block. A subscription that fails is tried again some times
+// while there is a stream, and for the next stream: the replica that has the session with the server may end
+// just now, or the store may have come back just now.
 func (s *Server) restore(sess *session.Session) {
 	if s.options.Subscriptions == nil {
 		return
@@ -142,34 +147,55 @@ func (s *Server) restore(sess *session.Session) {
 		return
 	}
 	s.tasks.start(func(ctx context.Context) {
-		select {
-		case s.restores <- struct{}{}:
-			s.restoreAll(sess, wanted)
-			<-s.restores
-		case <-ctx.Done():
-		}
-		if sess.EndRestore() {
-			s.restore(sess)
+		for pause := firstRestorePause; len(wanted) > 0; pause *= 2 {
+			failed := false
+			select {
+			case s.restores <- struct{}{}:
+				failed = s.restoreAll(sess, wanted)
+				<-s.restores
+			case <-ctx.Done():
+			}
+			switch {
+			case sess.EndRestore():
+				s.restore(sess)
+				return
+			case !failed || pause > lastRestorePause:
+				return
+			}
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return
+			}
+			if !sess.HasStream() {
+				return
+			}
+			wanted = sess.BeginRestore()
 		}
 	})
 }
 
-func (s *Server) restoreAll(sess *session.Session, wanted []string) {
+// restoreAll reports whether a subscription has failed.
+func (s *Server) restoreAll(sess *session.Session, wanted []string) bool {
 	ctx, cancel := context.WithTimeout(s.tasks.ctx, restoreTimeout)
 	defer cancel()
 	slots := make(chan struct{}, subscribeConcurrency)
 	var wg sync.WaitGroup
+	var failed atomic.Bool
 	for _, uri := range wanted {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			s.restoreOne(ctx, sess, uri)
+			if s.restoreOne(ctx, sess, uri) != nil {
+				failed.Store(true)
+			}
 		})
 	}
 	wg.Wait()
+	return failed.Load()
 }
 
-func (s *Server) restoreOne(ctx context.Context, sess *session.Session, uri string) {
+func (s *Server) restoreOne(ctx context.Context, sess *session.Session, uri string) error {
 	params := wire.SetMember(wire.Raw(`{}`), "uri", wire.String(uri))
 	c := &call.Call{
 		ID: requestid.New(), Method: wire.MethodResourcesSubscribe, Params: params,
@@ -182,6 +208,7 @@ func (s *Server) restoreOne(ctx context.Context, sess *session.Session, uri stri
 	if err == nil && sess.AddRestored(uri, cancel) {
 		sess.NotifyUpdate(stream.ResourceUpdate{Subscribed: uri, URI: uri, Params: params})
 	}
+	return err
 }
 
 // unreachable is the back channel of a call that no client waits for.

@@ -268,6 +268,31 @@ func TestUnsubscribedWhileRestored(t *testing.T) {
 	})
 }
 
+// A subscription that cannot be made at the replica with the stream is tried again while there is a stream.
+func TestSubscriptionIsTriedAgain(t *testing.T) {
+	inCluster(t, 2, nil, func(t *testing.T, c *cluster) {
+		id := c.all[0].open(openLegacy)
+		w := c.all[1].stream(id, "")
+		c.subs[1].fails = 2
+		c.all[0].subscribe(id, "x:1")
+		synctest.Wait()
+		if got := updatesOn(t, w); len(got) != 0 {
+			t.Errorf("before the subscription is made: %q", got)
+		}
+		time.Sleep(3 * firstRestorePause)
+		synctest.Wait()
+		if got := updatesOn(t, w); !slices.Equal(got, []string{"x:1"}) {
+			t.Errorf("updates %q", got)
+		}
+		c.subs[1].fails = 100
+		c.all[0].subscribe(id, "x:2")
+		time.Sleep(time.Hour)
+		if tries := 100 - c.subs[1].fails; tries != 6 {
+			t.Errorf("a subscription that always fails is tried %d times, want 6", tries)
+		}
+	})
+}
+
 // The level that the client sets at one replica is that of the session at all.
 func TestLevelIsShared(t *testing.T) {
 	inCluster(t, 3, nil, func(t *testing.T, c *cluster) {

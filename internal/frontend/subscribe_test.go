@@ -23,8 +23,9 @@ import (
 type testSubscriptions struct {
 	script *scriptHandler // records subscriptions
 
-	mu  sync.Mutex
-	set map[*testSubscription]bool
+	mu    sync.Mutex
+	set   map[*testSubscription]bool
+	fails int // so many subscriptions fail first
 }
 
 type testSubscription struct {
@@ -42,6 +43,11 @@ func (b *testSubscriptions) Subscribe(ctx context.Context, _ *call.Call, uri str
 	}
 	p := &testSubscription{uri, deliver}
 	b.mu.Lock()
+	if b.fails > 0 {
+		b.fails--
+		b.mu.Unlock()
+		return nil, wire.Errorf(wire.CodeInternal, "not now")
+	}
 	b.set[p] = true
 	b.mu.Unlock()
 	b.record("subscribe", uri)
