@@ -30,6 +30,7 @@ var elsewhere = []struct {
 	{"pkill", "signals by name and would reach other programs", filesExist},
 	{"killall", "signals by name and would reach other programs", filesExist},
 	{"pidof", "finds by name and would find other programs", filesExist},
+	{"sudo gateway", "asks the packaged service; deploy/dist asks it", usageIsRight},
 	{"gateway login", "waits for a user at a browser; the end-to-end tests have one", usageIsRight},
 	{"claude", "is a host, with an account", usageIsRight},
 	{"code", "is a host, with a screen", usageIsRight},

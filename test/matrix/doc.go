@@ -2,7 +2,6 @@
 //
 // expected.md has the tables of the expected results, for people and for the test: a cell has a mark for each client, and the letter of a reason if
 // one of the ends cannot express a feature. The test prints each table with the observed results, and fails if they differ from the expected ones.
-// README.md has the same text.
 //
 // With -replicas, each gateway is several, see rig.StartGateway.
 //
