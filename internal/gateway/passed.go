@@ -35,10 +35,10 @@ func (g *Gateway) drainPassed(ctx context.Context) {
 var errHolderEnded = wire.Errorf(wire.CodeInternal, "the replica that ran this call has ended; call again").
 	WithData(wire.Raw(`{"reason":"the replica that ran this call has ended","retryable":true}`))
 
-// errHolderLost answers a retry that may have reached the replica of its call before that ended. The server may have got the answers, and done what the
+// errHolderLost answers a retry that may have reached the replica of its call before that ended, or the store was away for long. The server may have got the answers, and done what the
 // call asks for.
-var errHolderLost = wire.Errorf(wire.CodeInternal, "the replica that ran this call has ended, and nobody knows how far the call came: call again if it may run twice").
-	WithData(wire.Raw(`{"reason":"the replica that ran this call has ended; the server may have run it","retryable":false}`))
+var errHolderLost = wire.Errorf(wire.CodeInternal, "the replica that ran this call has ended or cannot be reached, and nobody knows how far the call came: call again if it may run twice").
+	WithData(wire.Raw(`{"reason":"the replica that ran this call has ended or cannot be reached; the server may have run it","retryable":false}`))
 
 // errHolderAway answers a retry that cannot be passed on now. Its state can still be used.
 var errHolderAway = wire.Errorf(wire.CodeInternal, "the replica that runs this call cannot be reached; send the same request again").
