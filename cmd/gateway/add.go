@@ -232,6 +232,9 @@ func (e *edited) imported(name string, entry map[string]any) (*hostimport.Result
 	var errs config.Errors
 	if errors.As(err, &errs) { // the positions mean nothing to the user
 		why := errs[len(errs)-1]
+		if fault, ok := strings.CutPrefix(why.Msg, "is left out: "); ok {
+			return nil, fmt.Errorf("%s cannot be added: %s", name, fault)
+		}
 		return nil, fmt.Errorf("%s cannot be added: it %s", name, why.Msg)
 	}
 	return im, err

@@ -63,7 +63,7 @@ func (o *healthOptions) run(cmd *cobra.Command) error {
 	defer cancel()
 	down, err := askHealth(ctx, target)
 	if err != nil {
-		return err
+		return o.elsewhere(ctx, err)
 	}
 	if !o.ready {
 		down, _ = askHealth(ctx, base+"/readyz") // it says more, and decides nothing
@@ -97,6 +97,23 @@ func (o *healthOptions) base(ctx context.Context) (string, error) {
 	return base, nil
 }
 
+// elsewhere names the admin address of a gateway that this user runs with the file, in place of err, which says that
+// nothing listens on the file's. A flag of run has moved it.
+func (o *healthOptions) elsewhere(ctx context.Context, err error) error {
+	cfg, source, loadErr := o.load()
+	if o.url != "" || loadErr != nil || source.File == "" || !errors.Is(err, errNothingListens) {
+		return err
+	}
+	asked := reachOptions{runOptions: runOptions{file: source.File}, timeout: maxAskUser}
+	for _, r := range asked.ofUser(ctx, cfg) {
+		if r.status.AdminURL != "" && asked.concerns(r.status) {
+			return fmt.Errorf("nothing listens on %s; your gateway with %s has another admin address: give it with --url %s",
+				localAddress(cfg.Admin.Listen), tilde(source.File), r.status.AdminURL)
+		}
+	}
+	return err
+}
+
 // localAddress is the address at which this machine reaches a listener. A listener on every address is
 // reached on loopback.
 func localAddress(listen string) string {
@@ -113,6 +130,8 @@ func localAddress(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
+var errNothingListens = errors.New("nothing listens there: start the gateway, or give the admin address of the running one with --url, or its configuration with -c")
+
 // askHealth returns no error if the gateway answers that it is healthy, and what is down all the same. It
 // uses no proxy and follows no redirect, so that only the gateway can answer.
 func askHealth(ctx context.Context, target string) (down []string, err error) {
@@ -127,7 +146,7 @@ func askHealth(ctx context.Context, target string) (down []string, err error) {
 		case errors.Is(err, context.DeadlineExceeded):
 			err = errors.New("no answer in time")
 		case errors.Is(err, syscall.ECONNREFUSED):
-			err = errors.New("nothing listens there: start the gateway, or give the admin address of the running one with --url, or its configuration with -c")
+			err = errNothingListens
 		}
 		return nil, fmt.Errorf("%s: %w", target, err)
 	}

@@ -158,7 +158,7 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 		release()
 		if errors.Is(err, syscall.EADDRINUSE) {
 			if other := cmp.Or(userAt(cmd.Context(), cfg, cfg.Listen), userAt(cmd.Context(), cfg, cfg.Admin.Listen)); other != "" {
-				err = fmt.Errorf("%w; your gateway runs already: %s; \"gateway status\" shows it", err, other)
+				err = fmt.Errorf("your gateway runs already: %s; \"gateway status\" shows it: %w", other, err)
 			}
 		}
 		return failed(log, logging.JSON(), err)
