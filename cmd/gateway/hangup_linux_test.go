@@ -130,25 +130,3 @@ func TestHangup(t *testing.T) {
 		t.Errorf("the gateway still runs without its terminal:\n%s", said)
 	}
 }
-
-// Messages that are wider than a terminal end their lines between words. A new terminal has 80 columns.
-func TestMessagesFitTheTerminal(t *testing.T) {
-	terminal, inside := openTerminal(t)
-	defer inside.Close()
-	if status := run([]string{"add"}, strings.NewReader(""), inside, inside); status != exitUsage {
-		t.Errorf("exit status %d", status)
-	}
-	var got []byte
-	for !bytes.HasSuffix(got, []byte("for usage.\r\n")) {
-		p := make([]byte, 4096)
-		n, err := terminal.Read(p)
-		if err != nil {
-			t.Fatalf("%v after %q", err, got)
-		}
-		got = append(got, p[:n]...)
-	}
-	want := "gateway: add needs a name, and a command or a URL: gateway add NAME -- COMMAND,\r\n  or gateway add NAME URL\r\nRun 'gateway add --help' for usage.\r\n"
-	if string(got) != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}

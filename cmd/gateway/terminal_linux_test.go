@@ -1,0 +1,128 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/console"
+)
+
+// onTerminal returns the lines that do prints on a new terminal, which has 80 columns.
+func onTerminal(t *testing.T, do func(inside *os.File)) []string {
+	t.Helper()
+	terminal, inside := openTerminal(t)
+	read := make(chan string)
+	go func() {
+		var all []byte
+		p := make([]byte, 4096)
+		for {
+			n, err := terminal.Read(p)
+			all = append(all, p[:n]...)
+			if err != nil { // EIO after inside is closed
+				read <- string(all)
+				return
+			}
+		}
+	}()
+	do(inside)
+	inside.Close()
+	text := escapes.ReplaceAllString(<-read, "")
+	return strings.FieldsFunc(text, func(r rune) bool { return r == '\r' || r == '\n' })
+}
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+
+// Messages that are wider than a terminal end their lines between words.
+func TestMessagesEndBetweenWords(t *testing.T) {
+	got := onTerminal(t, func(inside *os.File) {
+		if status := run([]string{"add"}, strings.NewReader(""), inside, inside); status != exitUsage {
+			t.Errorf("exit status %d", status)
+		}
+	})
+	want := []string{
+		"gateway: add needs a name, and a command or a URL: gateway add NAME -- COMMAND,",
+		"  or gateway add NAME URL", "Run 'gateway add --help' for usage.",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+}
+
+// Each verb's messages, results and errors fit a terminal of 80 columns, except for words that are wider themselves.
+func TestMessagesFitTheTerminal(t *testing.T) {
+	home, err := os.MkdirTemp("", "w") // shorter than t.TempDir: an entry of a host has the path on a line with other words
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", home+"/.config")
+	t.Setenv("XDG_STATE_HOME", home+"/.local/state")
+	for _, dir := range []string{"demo", "own"} {
+		if err := os.Mkdir(home+"/"+dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const long = "a-server-whose-name-is-long"
+	for name, text := range map[string]string{
+		"own/bad.yaml":    "upstreamz: {}\nlisten: [1, 2]\n",
+		"own/pinned.yaml": "upstreams: {a: {command: cat, pin: true, disabled: true}, b: {command: cat, disabled: true}}\n",
+		"own/user.yaml":   "upstreams: {tickets: {url: 'http://127.0.0.1:1/mcp', auth: {kind: user}}}\n",
+		"own/down.yaml":   "upstreams: {" + long + ": {command: no-program-of-this-name}, other: {url: 'http://127.0.0.1:1/mcp'}}\n",
+		"own/mcp.json":    `{"mcpServers": {"` + long + `": {"command": "cat", "env": {"A_TOKEN": "x"}}, "A Name Of Words": {"url": "http://127.0.0.1:1/${INPUT}"}}}`,
+	} {
+		if err := os.WriteFile(home+"/"+name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tried := map[string]bool{}
+	for _, dir := range []struct {
+		name     string
+		commands []string
+	}{
+		{"demo", []string{
+			"lst", "check", "check --ofline", "check nofile.yaml", "list", "list tols", "list tools --as x",
+			"call", "call cafe__menu", "call cafe__mneu", "call clock__now a=b", "call clock__now --arg zone",
+			"explain clock__now", "explain clock__nwo", "explain cafe__menu --as alice,group=analyst",
+			"grants", "login nope", "logout nope", "pin", "pin clock", "key", "key --id x", "version", "schema --nothing",
+			"status", "reload", "reload -c gateway.yaml", "status --url http://127.0.0.1:1", "health --url http://127.0.0.1:1",
+			"add", "add x foo", "add 'bad", "remove x", "stdio -c nofile.yaml", "run -c nofile.yaml", "run --listen foo", "completion nosuchshell", "help nothing",
+		}},
+		{"own", []string{
+			"init --yes", "init", "add files -- npx -y @modelcontextprotocol/server-filesystem /a/folder/with/a/long/name",
+			"add files -- npx", "add search https://mcp.example.com/mcp --header Authorization:secret-value",
+			"add tickets https://mcp.example.com/mcp --oauth", "add x htp://foo", "remove fils", "remove search", "remove search",
+			"check --offline", "check -c bad.yaml", "run -c bad.yaml", "stdio -c bad.yaml", "check -c down.yaml", "list -c down.yaml",
+			"call -c down.yaml " + long + "__tool", "explain -c down.yaml " + long + "__tool",
+			"pin b -c pinned.yaml", "pin c -c pinned.yaml", "login tickets -c user.yaml --timeout 5s", "logout tickets -c user.yaml", "grants -c user.yaml",
+			"import mcp.json -o imported.yaml --env imported.env", "import mcp.json -o imported.yaml", "import --merge mcp.json", "import --merge mcp.json",
+			"connect", "connect curser", "connect claude-desktop --http http://127.0.0.1:8080/mcp", "connect cursor --yes", "connect cursor --yes",
+			"connect cursor --print", "connect codex --yes", "connect zed --print --http http://127.0.0.1:8080/mcp",
+			"disconnect cursor --yes", "disconnect cursor --yes", "disconnect curser",
+		}},
+	} {
+		t.Chdir(home + "/" + dir.name)
+		for _, command := range dir.commands {
+			args := strings.Fields(command)
+			tried[args[0]] = true
+			for _, line := range onTerminal(t, func(inside *os.File) { run(args, strings.NewReader(""), inside, inside) }) {
+				if w := console.Width(line); w > helpColumns && !oneWord(line) {
+					t.Errorf("gateway %s: %d columns: %s", command, w, line)
+				}
+			}
+		}
+	}
+	eachVerb(newRoot(), func(cmd *cobra.Command) {
+		if cmd.HasParent() && !cmd.Parent().HasParent() && !cmd.Hidden && !tried[cmd.Name()] {
+			t.Errorf("%s is not tried", cmd.CommandPath())
+		}
+	})
+}
+
+// oneWord reports whether a line consists of a word that cannot be broken.
+func oneWord(line string) bool { return len(strings.Fields(line)) == 1 }
