@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ type callOptions struct {
 	args    []string
 	json    bool
 	timeout time.Duration
+	unknown string // says which arguments the schema of the tool does not have
 }
 
 func newCall() *cobra.Command {
@@ -212,9 +214,6 @@ func publicName(v *gateway.InProcess, who *call.Principal, native string) string
 
 // withArgs adds the values of --arg to the arguments.
 func (o *callOptions) withArgs(v *gateway.InProcess, who *call.Principal, name string, given wire.Raw) (wire.Raw, error) {
-	if len(o.args) == 0 {
-		return given, nil
-	}
 	var schema wire.Value
 	if t, ok := v.Table(who.Profile).View(who, nil).Resolve(call.Tool, name); ok && t.Entry != nil {
 		schema = wire.ValueOf(t.Entry.Raw).Get("inputSchema").Get("properties")
@@ -226,7 +225,22 @@ func (o *callOptions) withArgs(v *gateway.InProcess, who *call.Principal, name s
 		}
 		given = wire.SetMember(given, key, argument(schema.Get(key), text))
 	}
+	o.noteUnknown(schema, given)
 	return given, nil
+}
+
+// noteUnknown remembers the arguments that are not among the properties of the schema. The tool may
+// take them all the same, so they are named only if the call fails.
+func (o *callOptions) noteUnknown(properties wire.Value, given wire.Raw) {
+	var known []string
+	for m := range properties.Members() {
+		known = append(known, m.Key.Str())
+	}
+	for m := range wire.ValueOf(given).Members() {
+		if len(known) > 0 && !slices.Contains(known, m.Key.Str()) {
+			o.unknown += fmt.Sprintf("; its schema has no argument %q", m.Key.Str()) + didYouMean(m.Key.Str(), known)
+		}
+	}
 }
 
 // argument is a value from the shell: a string if the schema says so, else JSON if it is valid, else a
@@ -249,7 +263,7 @@ func (o *callOptions) print(cmd *cobra.Command, result wire.Raw) error {
 			return err
 		}
 	case failed:
-		return fmt.Errorf("the tool failed: %s", cmp.Or(console.Clean(console.ResultText(result)), "it does not say why"))
+		return fmt.Errorf("the tool failed: %s", cmp.Or(console.Clean(console.ResultText(result)), "it does not say why")+console.Line(o.unknown))
 	default:
 		return console.Result(out, console.StyleOf(out, lookupEnv), console.IsTerminal(out), result)
 	}
