@@ -64,11 +64,12 @@ func (g *Guarded) Run(ctx context.Context) {
 	}
 }
 
-// probe asks the store for something that is not there. One failed probe is enough to count the store as away.
+// probe writes something, because a store that is full, or read-only after a failover, still answers reads. One
+// failed probe is enough to count the store as away.
 func (g *Guarded) probe(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, opTime)
 	defer cancel()
-	_, err := g.s.Get(bounded, Key{Kind: "probe"})
+	err := g.s.Put(bounded, Key{Kind: "probe"}, nil, time.Second)
 	if ctx.Err() == nil {
 		g.note(failure(err), true)
 	}

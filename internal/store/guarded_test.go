@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +27,7 @@ type failing struct {
 	store.Memory
 	mu    sync.Mutex
 	err   error // of Get and Put
+	reads bool  // Get works even so
 	hangs bool  // until the context ends
 	asked int
 }
@@ -64,7 +66,11 @@ func (f *failing) fail(ctx context.Context) error {
 }
 
 func (f *failing) Get(ctx context.Context, keys ...store.Key) ([][]byte, error) {
-	return make([][]byte, len(keys)), f.fail(ctx)
+	err := f.fail(ctx)
+	if f.reads {
+		err = nil
+	}
+	return make([][]byte, len(keys)), err
 }
 
 func (f *failing) Put(ctx context.Context, _ store.Key, _ []byte, _ time.Duration) error {
@@ -129,6 +135,27 @@ func TestCircuit(t *testing.T) {
 		}
 		if up, _, why := g.Health(); !up || why != nil || len(*changes) != 2 || (*changes)[0] || !(*changes)[1] {
 			t.Errorf("up is %v, because of %v; the changes were %v", up, why, *changes)
+		}
+	})
+}
+
+// A store that refuses writes counts as away until it takes them again.
+func TestStoreThatRefusesWrites(t *testing.T) {
+	guarded(t, func(t *testing.T, f *failing, g *store.Guarded, changes *[]bool) {
+		f.reads = true
+		f.set(errors.Join(store.ErrUnavailable, errors.New("full")))
+		for range 60 {
+			_ = put(t.Context(), g)
+			_, _ = g.Get(t.Context(), store.Key{Kind: "kind"})
+			time.Sleep(100 * time.Millisecond)
+		}
+		if !slices.Equal(*changes, []bool{false}) {
+			t.Errorf("changes %v, want it away", *changes)
+		}
+		f.set(nil)
+		time.Sleep(time.Second)
+		if !slices.Equal(*changes, []bool{false, true}) {
+			t.Errorf("changes %v, want it back", *changes)
 		}
 	})
 }

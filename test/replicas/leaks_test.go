@@ -87,7 +87,7 @@ func TestNothingIsLeftInTheStore(t *testing.T) {
 	// What replicas say of themselves remains; the rest ends at the latest after this time, which docs/design/replicas.md lists.
 	longest := map[string]time.Duration{
 		"inbox": time.Minute, "notes": time.Minute, "message": time.Minute, "open-sessions": 10 * time.Minute, "replica": 5 * time.Second, "replicas": time.Hour,
-		"events": 5 * time.Minute, "token": 10 * time.Minute,
+		"events": 5 * time.Minute, "token": 10 * time.Minute, "probe": time.Second,
 	}
 	var last map[string]stored
 	polltest.UntilNil(t, "sessions and limits end", func() error {
