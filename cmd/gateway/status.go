@@ -174,6 +174,9 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 	for _, w := range s.Waiting {
 		fmt.Fprintln(out, style.Warn(console.Wrap("Not ready: "+console.Line(w), "", columns)))
 	}
+	for _, f := range s.Failing {
+		fmt.Fprintln(out, style.Warn(console.Wrap("Failing: "+console.Line(f), "", columns)))
+	}
 	if s.AuditError != "" {
 		text := "Calls are refused while the audit cannot be written. The last attempt: " + s.AuditError
 		fmt.Fprintln(out, style.Bad(console.Wrap(console.Line(text), "", columns)))

@@ -512,21 +512,26 @@ func (g *Gateway) down() []string {
 	return all
 }
 
-// failing returns the upstreams whose circuit breakers are open, the store that is away, and the
-// issuers whose keys cannot be fetched, one sentence each.
+// failing returns the upstreams whose circuit breakers are open, and failingParts, one sentence each.
 func (g *Gateway) failing() []string {
+	all := g.failingParts()
+	for _, e := range g.generation.Load().entries {
+		if sessions, since := e.active.Load().health.Open(); sessions > 0 {
+			all = append(all, fmt.Sprintf("upstream %s fails calls at once: its circuit breaker is open in %d sessions, since %s",
+				e.name, sessions, since.UTC().Format(time.RFC3339)))
+		}
+	}
+	return all
+}
+
+// failingParts returns the store that is away and the issuers whose keys cannot be fetched, one sentence each.
+func (g *Gateway) failingParts() []string {
 	var all []string
 	if g.auth != nil {
 		all = g.auth.Failing()
 	}
 	if text := g.failingStore(); text != "" {
 		all = append(all, text)
-	}
-	for _, e := range g.generation.Load().entries {
-		if sessions, since := e.active.Load().health.Open(); sessions > 0 {
-			all = append(all, fmt.Sprintf("upstream %s fails calls at once: its circuit breaker is open in %d sessions, since %s",
-				e.name, sessions, since.UTC().Format(time.RFC3339)))
-		}
 	}
 	return all
 }

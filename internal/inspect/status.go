@@ -25,6 +25,8 @@ type Status struct {
 	URL      string    `json:"mcp_url,omitempty"`   // of MCP, for mode http
 	AdminURL string    `json:"admin_url,omitempty"` // of health and metrics
 	Waiting  []string  `json:"waiting,omitempty"`   // what it waits for before it is ready
+	// Failing says what fails although it serves: a store that is away, and issuers whose keys cannot be fetched.
+	Failing []string `json:"failing,omitempty"`
 	// AuditError is why the last line of the audit could not be written. Calls are refused
 	// until one can be.
 	AuditError string           `json:"audit_error,omitempty"`
@@ -118,7 +120,7 @@ type ReloadError struct {
 type Process struct {
 	Version, Mode, File, URL, AdminURL string
 	Started                            time.Time
-	Waiting                            []string
+	Waiting, Failing                   []string
 	AuditError                         string
 	Reload, Change                     *LastReload
 	Metrics                            prometheus.Gatherer
@@ -128,7 +130,7 @@ type Process struct {
 func (i *Inspector) Status(p Process) (*Status, error) {
 	s := &Status{
 		Version: p.Version, PID: os.Getpid(), Mode: p.Mode, File: p.File, Since: p.Started, URL: p.URL, AdminURL: p.AdminURL,
-		Waiting: p.Waiting, AuditError: p.AuditError, Reload: p.Reload, Change: p.Change, Upstreams: []UpstreamStatus{},
+		Waiting: p.Waiting, Failing: p.Failing, AuditError: p.AuditError, Reload: p.Reload, Change: p.Change, Upstreams: []UpstreamStatus{},
 	}
 	all, err := gather(p.Metrics)
 	if err != nil {
