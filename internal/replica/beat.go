@@ -85,6 +85,9 @@ func (r *Replicas) showAlive(ctx context.Context) (lost map[store.Key]string, er
 		if isNew, err = r.o.Store.PutNew(ctx, key, r.instance, r.ttl()); err == nil && !isNew {
 			err = errNameTaken
 		}
+		if err == nil {
+			err = Post(ctx, r.o.Store, r.o.Name, topicBegun, nil)
+		}
 	case !bytes.Equal(values[0], r.instance):
 		err = errNameTaken
 	default:

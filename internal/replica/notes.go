@@ -8,8 +8,11 @@ import (
 	"mcpgateway/internal/store"
 )
 
-// topicEnded is the kind of the note of a replica that ends. Others then pass nothing to it any more.
-const topicEnded = "ended"
+// Kinds of notes of replicas about themselves.
+const (
+	topicBegun = "begun" // others see the replica from now on, not only after their next beat
+	topicEnded = "ended" // others pass nothing to the replica any more
+)
 
 // Tell sends a note to all other replicas, in the background. A note is lost when the store is away, and
 // when a replica is too slow.
@@ -26,8 +29,8 @@ func (r *Replicas) Tell(kind string, note []byte) {
 	}
 }
 
-// Post sends a note to all replicas that share a store, for a process that is none of them. from is a name that no replica
-// has.
+// Post sends a note to all replicas that share a store, at once. For a process that is none of them, from is a name
+// that no replica has.
 func Post(ctx context.Context, s store.Store, from, kind string, note []byte) error {
 	f := &frame{kind: frameNote, from: from, topic: kind, body: note}
 	return s.Append(ctx, notesKey, keepNotes, frameTTL, f.encode())
@@ -81,14 +84,22 @@ func (r *Replicas) notesLoop(ctx context.Context) {
 			r.log.Warn("a message of another replica is malformed")
 			return
 		}
-		if f.topic == topicEnded {
+		if f.from == r.o.Name {
+			return
+		}
+		switch f.topic {
+		case topicBegun:
+			r.mu.Lock()
+			r.alive[f.from] = true
+			r.mu.Unlock()
+		case topicEnded:
 			r.mu.Lock()
 			delete(r.alive, f.from) // its last replies may still be in the inbox
 			r.mu.Unlock()
-			return
-		}
-		if on := r.onNote[f.topic]; on != nil && f.from != r.o.Name {
-			on(f.from, f.body)
+		default:
+			if on := r.onNote[f.topic]; on != nil {
+				on(f.from, f.body)
+			}
 		}
 	})
 }

@@ -230,8 +230,7 @@ func (r *Replicas) leave() {
 	// Errors do not matter: others notice the end by themselves, only later.
 	_ = r.o.Store.DeleteField(ctx, membersKey, r.o.Name)
 	_ = r.o.Store.Delete(ctx, aliveKey(r.o.Name))
-	ended := frame{kind: frameNote, from: r.o.Name, topic: topicEnded}
-	_ = r.o.Store.Append(ctx, notesKey, keepNotes, frameTTL, ended.encode())
+	_ = Post(ctx, r.o.Store, r.o.Name, topicEnded, nil)
 	for name, bye := range byes {
 		_ = r.o.Store.Append(ctx, inboxKey(name), keepInbox, frameTTL, bye)
 	}

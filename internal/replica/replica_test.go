@@ -175,6 +175,20 @@ func TestCalls(t *testing.T) {
 	})
 }
 
+// TestNewcomerIsSeenAtOnce checks that others see a replica that starts before their next beat.
+func TestNewcomerIsSeenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := new(store.Memory)
+		a := start(t, kept, "a", nil)
+		begun := time.Now()
+		start(t, kept, "b", nil)
+		synctest.Wait()
+		if got := a.Others(); len(got) != 1 || got[0] != "b" || time.Since(begun) >= a.o.Beat {
+			t.Errorf("a sees %v after %v", got, time.Since(begun))
+		}
+	})
+}
+
 // Messages arrive in order in both directions, large ones too.
 func TestMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -696,14 +710,15 @@ func TestIdle(t *testing.T) {
 		s := &switchable{Memory: &store.Memory{}}
 		a := start(t, s, "a", nil)
 		start(t, s, "b", func(r *Replicas) { r.Handle("echo", echo) })
+		begun := s.appends.Load()
 		if _, err := a.Call(t.Context(), "b", "echo", nil, nil); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
 		before := s.appends.Load()
 		time.Sleep(time.Minute)
-		if n := s.appends.Load() - before; n != 0 || before != 2 {
-			t.Errorf("%d appends for the call, %d later", before, n)
+		if n := s.appends.Load() - before; n != 0 || before-begun != 2 {
+			t.Errorf("%d appends for the call, %d later", before-begun, n)
 		}
 	})
 }
