@@ -172,7 +172,7 @@ func TestDown(t *testing.T) {
 
 func TestNear(t *testing.T) {
 	v := build(
-		source(t, "files", "files", tool("read_file"), tool("write_file"), tool("read_files"), tool("reed_file"), tool("gets"), tool("set"), tool("a"), tool("get_by")),
+		source(t, "files", "files", tool("read_file"), tool("write_file"), tool("read_files"), tool("reed_file"), tool("gets"), tool("set"), tool("a"), tool("get_by"), tool("move_everything")),
 		source(t, "other", "other", tool("read_file")),
 	).View(call.Anonymous, nil)
 	tests := []struct {
@@ -189,6 +189,11 @@ func TestNear(t *testing.T) {
 		{"files__sat", []string{"files__set"}},
 		{"files__bet", nil},
 		{"files__gob", nil},
+		{"files__move_every", []string{"files__move_everything"}},
+		{"Files__Move", []string{"files__move_everything"}},
+		{"move", []string{"files__move_everything"}},
+		{"files__mov", nil},
+		{"files__move_any", nil},
 		{"files__", nil},
 		{"", nil},
 		{strings.Repeat("x", 1000), nil},
