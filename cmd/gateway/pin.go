@@ -101,8 +101,10 @@ func pinnedOf(cfg *config.Config, args []string) ([]config.Upstream, error) {
 		return nil, usageError{errors.New("no upstream has pin: true; set it for upstreams whose tools must not change unnoticed")}
 	case !slices.Contains(namesOf(cfg), args[0]):
 		return nil, usageError{fmt.Errorf("there is no upstream %q; there are %s", args[0], strings.Join(namesOf(cfg), ", "))}
+	case slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == args[0] && u.Disabled }):
+		return nil, usageError{fmt.Errorf("the upstream %s has disabled: true; remove that first", args[0])}
 	default:
-		return nil, usageError{fmt.Errorf("the upstream %s is disabled, or has no pin: true; set it first", args[0])}
+		return nil, usageError{fmt.Errorf("the upstream %s has no pin: true; set it first", args[0])}
 	}
 }
 

@@ -85,6 +85,9 @@ func (o *runOptions) runStdio(cmd *cobra.Command) error {
 	// A write to a host that is gone fails, and must not end the process.
 	signal.Ignore(syscall.SIGPIPE)
 	return o.serve(cmd, true, func(ctx context.Context, g *gateway.Gateway, _ string, _ *starting) error {
+		if console.IsTerminal(cmd.InOrStdin()) {
+			folded(cmd.ErrOrStderr(), "note: stdio is for hosts, which start it and send messages of MCP to its standard input; \"gateway connect HOST\" makes a host do so. Ctrl-D ends it.\n")
+		}
 		return g.RunStdio(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
 	})
 }

@@ -12,10 +12,14 @@ import (
 	"mcpgateway/internal/console"
 )
 
-// onTerminal returns the lines that do prints on a new terminal, which has 80 columns.
+// onTerminal returns the lines that do prints on a new terminal, which has 80 columns. The terminal sends the end of its
+// input.
 func onTerminal(t *testing.T, do func(inside *os.File)) []string {
 	t.Helper()
 	terminal, inside := openTerminal(t)
+	if _, err := terminal.WriteString("\x04"); err != nil {
+		t.Fatal(err)
+	}
 	read := make(chan string)
 	go func() {
 		var all []byte
@@ -47,6 +51,26 @@ func TestMessagesEndBetweenWords(t *testing.T) {
 	want := []string{
 		"gateway: add needs a name, and a command or a URL: gateway add NAME -- COMMAND,",
 		"  or gateway add NAME URL", "Run 'gateway add --help' for usage.",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+}
+
+// Someone who starts stdio in a terminal learns that it is for hosts.
+func TestStdioOnATerminal(t *testing.T) {
+	file := t.TempDir() + "/gateway.yaml"
+	if err := os.WriteFile(file, []byte("upstreams: {a: {command: cat, disabled: true}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := onTerminal(t, func(inside *os.File) {
+		if status := run([]string{"stdio", "-c", file, "--log-level", "error"}, inside, inside, inside); status != exitDone {
+			t.Errorf("exit status %d", status)
+		}
+	})
+	want := []string{
+		"note: stdio is for hosts, which start it and send messages of MCP to its",
+		`  standard input; "gateway connect HOST" makes a host do so. Ctrl-D ends it.`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%q\nwant\n%q", got, want)
