@@ -147,7 +147,7 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 		if err != nil {
 			return err
 		}
-		folded(cmd.ErrOrStderr(), "This belongs in %s:\n", f.Name)
+		folded(cmd.ErrOrStderr(), "This belongs in %s:\n", tilde(f.Name))
 		_, err = out.Write(text)
 		keyHint(cmd.ErrOrStderr(), h, e)
 		return err
@@ -157,7 +157,7 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 		return o.explain(err, f, host)
 	}
 	if string(after) == string(f.Data) && f.Exists {
-		folded(out, "%s is connected already: %s has %q. Nothing is changed.\n", h.Title, f.Name, o.name)
+		folded(out, "%s is connected already: %s has %q. Nothing is changed.\n", h.Title, tilde(f.Name), o.name)
 		return nil
 	}
 	if ok, err := o.confirm(cmd, h, f, after, e); !ok {
@@ -170,7 +170,7 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 	if f.Exists {
 		backup = " What it was is in " + filepath.Base(f.Backup()) + "."
 	}
-	folded(out, "%s is written.%s\n%s\n", f.Name, backup, h.Reload)
+	folded(out, "%s is written.%s\n%s\n", tilde(f.Name), backup, h.Reload)
 	if h.Look != "" {
 		folded(out, "To check it: %s\n", h.Look)
 	}
@@ -196,7 +196,7 @@ func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
 	}
 	after, err := h.Disconnect(f.Data, o.name, before)
 	if errors.Is(err, hostconfig.ErrAbsent) {
-		folded(cmd.OutOrStdout(), "%s is not connected: %s has no server %q. Nothing is changed.\n", h.Title, f.Name, o.name)
+		folded(cmd.OutOrStdout(), "%s is not connected: %s has no server %q. Nothing is changed.\n", h.Title, tilde(f.Name), o.name)
 		return nil
 	}
 	if err != nil {
@@ -217,7 +217,7 @@ func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
 	if err != nil {
 		return err
 	}
-	folded(cmd.OutOrStdout(), "The gateway is removed from %s.\n%s\n", f.Name, h.Reload)
+	folded(cmd.OutOrStdout(), "The gateway is removed from %s.\n%s\n", tilde(f.Name), h.Reload)
 	return nil
 }
 
@@ -349,19 +349,30 @@ func (o *connectOptions) list(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
 	style := console.StyleOf(out, lookupEnv)
 	var rows [][]string
+	left := false // a host could be connected
 	for _, h := range hostconfig.Hosts() {
 		name, err := h.File(machine())
 		if err != nil {
 			return err
 		}
 		state := o.state(h, name, style)
+		left = left || state == notConnected || state == style.Dim(hostNotFound)
 		rows = append(rows, []string{h.Name, state, tilde(name)})
 	}
 	if err := console.Table(out, style, console.Columns(out), []string{"HOST", "GATEWAY", "FILE"}, rows); err != nil {
 		return err
 	}
+	if !left {
+		return nil
+	}
 	return hint(out, "\nConnect one with: gateway connect HOST\n")
 }
+
+// States of hosts that can be connected.
+const (
+	notConnected = "not connected"
+	hostNotFound = "host not found"
+)
 
 // state says whether a host has the gateway.
 func (o *connectOptions) state(h hostconfig.Host, name string, style console.Style) string {
@@ -371,16 +382,16 @@ func (o *connectOptions) state(h hostconfig.Host, name string, style console.Sty
 	}
 	if !f.Exists {
 		if _, err := os.Stat(filepath.Dir(name)); err == nil && filepath.Dir(name) != machine().Home {
-			return "not connected"
+			return notConnected
 		}
-		return style.Dim("host not found")
+		return style.Dim(hostNotFound)
 	}
 	e, found, err := h.Entry(f.Data, o.name)
 	switch {
 	case err != nil:
 		return style.Bad("file has errors")
 	case !found:
-		return "not connected"
+		return notConnected
 	case e.URL != "":
 		return style.Good("connected by URL")
 	case e.Command != "":
