@@ -287,6 +287,7 @@ func TestSubscriptionIsTriedAgain(t *testing.T) {
 		c.subs[1].fails = 100
 		c.all[0].subscribe(id, "x:2")
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if tries := 100 - c.subs[1].fails; tries != 6 {
 			t.Errorf("a subscription that always fails is tried %d times, want 6", tries)
 		}

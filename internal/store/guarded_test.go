@@ -149,11 +149,13 @@ func TestStoreThatRefusesWrites(t *testing.T) {
 			_, _ = g.Get(t.Context(), store.Key{Kind: "kind"})
 			time.Sleep(100 * time.Millisecond)
 		}
+		synctest.Wait()
 		if !slices.Equal(*changes, []bool{false}) {
 			t.Errorf("changes %v, want it away", *changes)
 		}
 		f.set(nil)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if !slices.Equal(*changes, []bool{false, true}) {
 			t.Errorf("changes %v, want it back", *changes)
 		}
