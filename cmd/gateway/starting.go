@@ -100,8 +100,8 @@ func (s *starting) tell(u inspect.Upstream) {
 	fmt.Fprintln(s.screen, console.Fold(statusLine(u, s.width, s.style), s.screen.Columns()))
 }
 
-// quieten removes messages from the log that repeat the lines of upstreams, if both go to the same
-// terminal, until all upstreams have started.
+// quieten removes messages from the log that repeat the greeting, and until all upstreams have started
+// those that repeat their lines, if both go to the same terminal.
 func (s *starting) quieten(core zapcore.Core) zapcore.Core { return quiet{core, s} }
 
 type quiet struct {
@@ -116,6 +116,8 @@ func (q quiet) With(fields []zapcore.Field) zapcore.Core { return quiet{q.Core.W
 func (q quiet) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	said := false
 	switch e.Message {
+	case "the gateway starts":
+		said = true
 	case "no connection": // logged before watch is called
 		said = !q.s.over()
 	case "upstreams have started": // logged after "upstream" was for each

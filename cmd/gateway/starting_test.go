@@ -38,6 +38,7 @@ func TestStartingTellsEachUpstreamOnce(t *testing.T) {
 	s.watch(inspect.Upstream{Name: "a-longer", State: connector.Down, Reason: "no \x1b[31msuch\nfile", Took: 20 * time.Millisecond})
 	log.Warn("no connection")
 	log.Warn("something else")
+	log.Info("the gateway starts")
 	s.watch(inspect.Upstream{Name: "last", State: connector.Degraded, Revision: "2026-07-28", Reason: "tools/list failed", Took: 12340 * time.Millisecond})
 	log.Warn("no connection")
 	log.Info("upstream")
