@@ -89,7 +89,11 @@ func (s *starting) show() {
 		s.screen.Status("")
 		return
 	}
-	s.screen.Status(fmt.Sprintf("waiting for %s (%d of %d) …", strings.Join(s.names, ", "), len(s.names), s.all))
+	count := ""
+	if s.all > 1 {
+		count = fmt.Sprintf(" (%d of %d)", len(s.names), s.all)
+	}
+	s.screen.Status(fmt.Sprintf("waiting for %s%s …", strings.Join(s.names, ", "), count))
 }
 
 // tell writes the line of an upstream.
