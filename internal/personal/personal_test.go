@@ -171,7 +171,7 @@ func TestListsOfPrincipals(t *testing.T) {
 		expect(ann, "shop__other", 4)
 		expect(bob, "shop__b", 5)
 
-		// What the next session lists may have changed unnoticed.
+		// The lists of the next session may have changed unnoticed.
 		g.opens(ann, "", 0)
 		synctest.Wait()
 		if _, own := (<-g.diffs).Of(ann); own || g.routes.Load().PrincipalTables.Table(ann) != nil {
