@@ -86,7 +86,7 @@ func (r *Replicas) showAlive(ctx context.Context) (lost map[store.Key]string, er
 			err = errNameTaken
 		}
 		if err == nil {
-			err = Post(ctx, r.o.Store, r.o.Name, topicBegun, nil)
+			_ = Post(ctx, r.o.Store, r.o.Name, topicBegun, nil) // without it others see this replica with their next beat
 		}
 	case !bytes.Equal(values[0], r.instance):
 		err = errNameTaken
