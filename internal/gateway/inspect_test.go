@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"net"
 	"testing"
 
 	"mcpgateway/internal/upstream/connector"
@@ -8,7 +9,13 @@ import (
 
 // A server that prints to its standard error while it starts has no error yet.
 func TestLastErrorIsNoneWhileConnecting(t *testing.T) {
-	g, end := start(t, `upstreams: {files: {url: "http://127.0.0.1:1/mcp", start: lazy}}`, false)
+	// The server answers nothing, so that the connector has nothing to say meanwhile.
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	g, end := start(t, `upstreams: {files: {url: "http://`+silent.Addr().String()+`/mcp", start: lazy}}`, false)
 	defer end()
 	c := g.generation.Load().entries[0].conn
 	g.observe(c, connector.Snapshot{Name: "files", State: connector.Connecting, Advice: "the last line of its standard error is \"running\""})
