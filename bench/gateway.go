@@ -132,7 +132,12 @@ func (s *stage) startGateway(ctx context.Context, config *gatewayConfig) (*gatew
 	if err != nil {
 		return nil, err
 	}
-	file := s.newFile("gateway.json")
+	// The gateway watches this folder, so log and audit are elsewhere, as on a usual system.
+	dir := s.newFile("config")
+	file := filepath.Join(dir, "gateway.json")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		return nil, err
 	}
