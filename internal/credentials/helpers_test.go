@@ -14,6 +14,7 @@ import (
 
 	"mcpgateway/internal/gatewaytest"
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 )
 
 // serve starts a server on loopback, and returns its URL.
@@ -111,7 +112,7 @@ func eachStore(t *testing.T, test func(t *testing.T, open func() *Store)) {
 // awayStore is a sealed store that may be away. It counts what it refuses.
 type awayStore struct {
 	store.Store
-	kept    *store.Memory
+	kept    *storetest.Memory
 	away    atomic.Bool
 	refused atomic.Int64
 	// fail makes one operation on keys of a kind fail, if it is not nil.
@@ -121,7 +122,7 @@ type awayStore struct {
 const sealKey = "0123456789abcdef0123456789abcdef"
 
 func newAwayStore(t *testing.T) *awayStore {
-	s := &awayStore{kept: new(store.Memory)}
+	s := &awayStore{kept: new(storetest.Memory)}
 	s.Store = s.sealed(sealKey)
 	t.Cleanup(func() {
 		if n := s.refused.Load(); n > 0 && !strings.Contains(t.Name(), "Refuse") {

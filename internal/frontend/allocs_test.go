@@ -16,7 +16,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/sessionstore"
-	sharedstore "mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 	"mcpgateway/internal/wire"
 )
 
@@ -247,7 +247,7 @@ func TestCallsInSharedSessionsAllocateNoMore(t *testing.T) {
 	}
 	alone := cost(func(*Options) {})
 	shared := cost(func(o *Options) {
-		kept := new(sharedstore.Memory)
+		kept := new(storetest.Memory)
 		o.Sessions.Shared = sessionstore.NewStates(kept, time.Hour, nil)
 		o.Sessions.Copies = sessionstore.NewEvents(kept, time.Hour, 1<<30)
 		o.Sessions.Replicas = clusterPeers{}

@@ -17,6 +17,7 @@ import (
 	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/sessionstore"
 	sharedstore "mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 	"mcpgateway/internal/wire"
 )
 
@@ -37,7 +38,7 @@ type cluster struct {
 
 // testStore counts what a store is asked for, and fails on demand.
 type testStore struct {
-	sharedstore.Memory
+	storetest.Memory
 	asked atomic.Int64
 	away  atomic.Bool
 }

@@ -14,7 +14,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
-	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 )
 
 // watchedServer is a legacy upstream that keeps the subscriptions of each session. Its tool "touch" updates
@@ -135,7 +135,7 @@ func updates(body io.Reader) <-chan string {
 // The one that holds it subscribes there; when it ends, the other one subscribes in a session of its own.
 func TestSubscriptionInASessionHeldElsewhere(t *testing.T) {
 	s, url := newWatchedServer(t)
-	shared := new(store.Memory)
+	shared := new(storetest.Memory)
 	dying := &deadStore{Store: shared}
 	perClient := func(c *config.Config) {
 		c.Upstreams = c.Upstreams[:1] // without the modern one

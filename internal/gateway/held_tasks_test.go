@@ -13,6 +13,7 @@ import (
 
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 )
 
 // knowingServer is a legacy server with sessions that knows the tasks of all of them, or only those of each.
@@ -62,7 +63,7 @@ func knowingServer(t *testing.T, all bool) (url string) {
 func TestTaskOfAnotherReplica(t *testing.T) {
 	for name, all := range map[string]bool{"the server knows all tasks": true, "the server knows those of a session": false} {
 		t.Run(name, func(t *testing.T) {
-			kept := &deadStore{Store: new(store.Memory)}
+			kept := &deadStore{Store: new(storetest.Memory)}
 			replicas, ends := startReplicasOn(t, 2, false, `upstreams: {jobs: {url: "`+knowingServer(t, all)+`"}}`, kept)
 			for _, g := range replicas {
 				polltest.Until(t, "the upstream is connected, and the replicas see each other", func() bool {

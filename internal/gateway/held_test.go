@@ -14,6 +14,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 )
 
 // countingServer is a legacy upstream that counts the calls of each session, and knows its log level. Its
@@ -81,7 +82,7 @@ func (s *countingServer) serve(w http.ResponseWriter, r *http.Request) {
 
 // countingReplicas are two replicas in front of a countingServer with a session for each client.
 func countingReplicas(t *testing.T) (s *countingServer, a, b *attackTest, dying *deadStore) {
-	shared := new(store.Memory)
+	shared := new(storetest.Memory)
 	dying = &deadStore{Store: shared}
 	s, a, b = countingReplicasOn(t, config.SessionPerClient, dying, shared)
 	return s, a, b, dying
@@ -120,7 +121,7 @@ func (s withoutNotes) Append(ctx context.Context, key store.Key, keep int, ttl t
 func TestLogLevelAmongReplicas(t *testing.T) {
 	for _, sharing := range []config.Session{config.SessionPerClient, config.SessionPerPrincipal} {
 		t.Run(string(sharing), func(t *testing.T) {
-			kept := withoutNotes{new(store.Memory)}
+			kept := withoutNotes{new(storetest.Memory)}
 			_, a, b := countingReplicasOn(t, sharing, kept, kept)
 			session := a.session("ann")
 			other := b.session("ann")

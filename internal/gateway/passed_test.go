@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 )
 
 // startAskingReplicas starts gateways with one store in front of one asking server.
 func startAskingReplicas(t *testing.T, n int) []*attackTest {
 	t.Helper()
-	url, shared := newAskingServer(t), new(store.Memory)
+	url, shared := newAskingServer(t), new(storetest.Memory)
 	out := make([]*attackTest, n)
 	for i := range out {
 		out[i] = startAttackOn(t, url, sharedKeys, shared)
@@ -129,7 +130,7 @@ func TestHolderOfParkedCallEnds(t *testing.T) {
 		"died":  `"the replica that ran this call has ended or cannot be reached; the server may have run it","retryable":false`,
 	} {
 		t.Run(how, func(t *testing.T) {
-			url, shared := newAskingServer(t), new(store.Memory)
+			url, shared := newAskingServer(t), new(storetest.Memory)
 			dying := &deadStore{Store: shared}
 			a, b := startAttackOn(t, url, sharedKeys, dying), startAttackOn(t, url, sharedKeys, shared)
 			state := a.member(a.ask("ann", "legacy"), "requestState")

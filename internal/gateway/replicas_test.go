@@ -16,6 +16,7 @@ import (
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/ruleset"
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 	"mcpgateway/internal/wire"
 )
 
@@ -29,7 +30,7 @@ func startReplicas(t *testing.T, n int) (all []*Gateway, ends []func()) {
 // startReplicasOf is startReplicas with a configuration.
 func startReplicasOf(t *testing.T, n int, demo bool, text string) (all []*Gateway, ends []func()) {
 	t.Helper()
-	kept := store.Sealed(new(store.Memory), [][]byte{[]byte(strings.Repeat("k", 32))}, func(kind string, err error) { t.Errorf("%s: %v", kind, err) })
+	kept := store.Sealed(new(storetest.Memory), [][]byte{[]byte(strings.Repeat("k", 32))}, func(kind string, err error) { t.Errorf("%s: %v", kind, err) })
 	return startReplicasOn(t, n, demo, text, kept)
 }
 
@@ -85,7 +86,7 @@ func (s *slowToShow) PutNew(ctx context.Context, key store.Key, value []byte, tt
 // for one that has ended, and refuse what belongs to its calls.
 func TestReplicaIsShownFirst(t *testing.T) {
 	served := make(chan struct{})
-	kept := &slowToShow{Store: new(store.Memory), served: served}
+	kept := &slowToShow{Store: new(storetest.Memory), served: served}
 	all, _ := startReplicasOn(t, 1, true, "upstreams: {none: {url: 'http://127.0.0.1:1/mcp'}}", kept)
 	resp, err := http.Get("http://" + all[0].Addr() + "/")
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gatewaytest"
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 )
 
 // A grant, one with more scopes, and the removal of a grant at one replica are in force at the other one at once, although both keep
@@ -18,7 +19,7 @@ func TestGrantsOfReplicas(t *testing.T) {
 	as := gatewaytest.NewAuthServer(t, nil)
 	v := newVault(t, as, true, "use")
 	as.SetUser("service")
-	kept := store.Sealed(new(store.Memory), [][]byte{[]byte(strings.Repeat("k", 32))}, func(kind string, err error) { t.Errorf("%s: %v", kind, err) })
+	kept := store.Sealed(new(storetest.Memory), [][]byte{[]byte(strings.Repeat("k", 32))}, func(kind string, err error) { t.Errorf("%s: %v", kind, err) })
 	upstreams := fmt.Sprintf("  up: {url: %q, auth: {kind: user}}\n", v.url)
 	var dir string
 	a := startSharing(t, idp, upstreams, kept, func(cfg *config.Config) {
@@ -79,7 +80,7 @@ func TestGrantsWhileTheStoreIsAway(t *testing.T) {
 	as := gatewaytest.NewAuthServer(t, nil)
 	v := newVault(t, as, true, "use")
 	as.SetUser("service")
-	kept := &deadStore{Store: store.Sealed(new(store.Memory), [][]byte{[]byte(strings.Repeat("k", 32))}, func(kind string, err error) { t.Errorf("%s: %v", kind, err) })}
+	kept := &deadStore{Store: store.Sealed(new(storetest.Memory), [][]byte{[]byte(strings.Repeat("k", 32))}, func(kind string, err error) { t.Errorf("%s: %v", kind, err) })}
 	c := startSharing(t, idp, fmt.Sprintf("  up: {url: %q, auth: {kind: user}}\n", v.url), kept, logIn(t, "up"))
 	ann := c.tokenOf("ann")
 	urlAsked(t, c.modern(ann, "up__who", opensURLs, ""))

@@ -13,6 +13,7 @@ import (
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/ruleset"
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 )
 
 // noLimits is a store that cannot count while it is away.
@@ -31,7 +32,7 @@ func (s *noLimits) Acquire(ctx context.Context, holder string, lease time.Durati
 // limitedReplicas are two replicas with a limit in front of a countingServer.
 func limitedReplicas(t *testing.T, limit string) (s *countingServer, a, b *attackTest, shared *noLimits) {
 	s, url := newCountingServer(t)
-	shared = &noLimits{Store: new(store.Memory)}
+	shared = &noLimits{Store: new(storetest.Memory)}
 	rules, err := config.Parse("gateway.yaml", []byte("policy: {default: allow, rules: [{name: few, effect: allow, limit: "+limit+"}]}\nupstreams: {none: {url: 'http://127.0.0.1:1/mcp'}}"), os.LookupEnv, ruleset.CheckConditions())
 	if err != nil {
 		t.Fatal(err)

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 )
 
 // Of two replicas that get one token at the same moment, one redeems it.
 func TestSharedTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(store.Memory)
+		s := new(storetest.Memory)
 		a, b := sharedTokens{s}, sharedTokens{s}
 		token, until := a.New(), time.Now().Add(time.Minute)
 		if token == a.New() {
@@ -47,7 +48,7 @@ func TestSharedTokens(t *testing.T) {
 }
 
 // away is a store that is away.
-type away struct{ store.Memory }
+type away struct{ storetest.Memory }
 
 func (*away) PutNew(context.Context, store.Key, []byte, time.Duration) (bool, error) {
 	return false, store.ErrUnavailable

@@ -16,11 +16,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 )
 
 // switchable is a store that can be away, and whose logs can lose entries.
 type switchable struct {
-	*store.Memory
+	*storetest.Memory
 	away    atomic.Bool
 	forget  atomic.Bool // Append does nothing
 	appends atomic.Int64
@@ -137,7 +138,7 @@ func hang(ended chan<- error) Handler {
 
 func TestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &store.Memory{}
+		s := &storetest.Memory{}
 		a := start(t, s, "a", nil)
 		b := start(t, s, "b", func(r *Replicas) {
 			r.Handle("echo", echo)
@@ -178,7 +179,7 @@ func TestCalls(t *testing.T) {
 // TestNewcomerIsSeenAtOnce checks that others see a replica that starts before their next beat.
 func TestNewcomerIsSeenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kept := new(store.Memory)
+		kept := new(storetest.Memory)
 		a := start(t, kept, "a", nil)
 		begun := time.Now()
 		start(t, kept, "b", nil)
@@ -192,7 +193,7 @@ func TestNewcomerIsSeenAtOnce(t *testing.T) {
 // Messages arrive in order in both directions, large ones too.
 func TestMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &store.Memory{}
+		s := &storetest.Memory{}
 		a := start(t, s, "a", nil)
 		start(t, s, "b", func(r *Replicas) {
 			r.Handle("chat", func(ctx context.Context, _ string, _ []byte, c *Conversation) ([]byte, error) {
@@ -226,7 +227,7 @@ func TestMessages(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &store.Memory{}
+		s := &storetest.Memory{}
 		a := start(t, s, "a", nil)
 		ended := make(chan error, 1)
 		start(t, s, "b", func(r *Replicas) { r.Handle("hang", hang(ended)) })
@@ -246,7 +247,7 @@ func TestEnds(t *testing.T) {
 	for name, end := range map[string]func(*member){"dies": (*member).die, "stops": func(m *member) { m.stop() }} {
 		t.Run("the handler's replica "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &store.Memory{}
+				s := &storetest.Memory{}
 				a := start(t, s, "a", nil)
 				b := start(t, s, "b", func(r *Replicas) { r.Handle("hang", hang(make(chan error, 1))) })
 				result := make(chan error, 1)
@@ -273,7 +274,7 @@ func TestEnds(t *testing.T) {
 		})
 		t.Run("the caller's replica "+name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &store.Memory{}
+				s := &storetest.Memory{}
 				a := start(t, s, "a", nil)
 				ended := make(chan error, 1)
 				start(t, s, "b", func(r *Replicas) { r.Handle("hang", hang(ended)) })
@@ -296,7 +297,7 @@ func TestStoreAway(t *testing.T) {
 	}{{4 * time.Second, false}, {20 * time.Second, true}} {
 		t.Run(tt.away.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &switchable{Memory: &store.Memory{}}
+				s := &switchable{Memory: &storetest.Memory{}}
 				a := start(t, s, "a", nil)
 				goOn := make(chan bool)
 				start(t, s, "b", func(r *Replicas) {
@@ -351,7 +352,7 @@ func TestStoreAway(t *testing.T) {
 // A replica whose sign of life has ended while the store was away does not count as ended at another replica that finds the store again before it.
 func TestStoreBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &switchable{Memory: &store.Memory{}}
+		s := &switchable{Memory: &storetest.Memory{}}
 		var ended atomic.Int64
 		b := start(t, s, "b", func(r *Replicas) { r.Handle("echo", echo) })
 		time.Sleep(b.o.Beat / 2)
@@ -399,7 +400,7 @@ func (m *member) up() bool {
 // A store that comes back empty makes no replica that is alive count as ended, and later calls succeed.
 func TestStoreEmptied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &switchable{Memory: &store.Memory{}}
+		s := &switchable{Memory: &storetest.Memory{}}
 		a := start(t, s, "a", nil)
 		time.Sleep(a.o.Beat / 2)
 		b := start(t, s, "b", func(r *Replicas) { r.Handle("echo", echo); r.Handle("hang", hang(make(chan error, 1))) })
@@ -425,7 +426,7 @@ func TestStoreEmptied(t *testing.T) {
 // If messages are lost, the conversations end on both sides, and later calls succeed.
 func TestLostMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &switchable{Memory: &store.Memory{}}
+		s := &switchable{Memory: &storetest.Memory{}}
 		a := start(t, s, "a", nil)
 		ended := make(chan error, 1)
 		b := start(t, s, "b", func(r *Replicas) {
@@ -464,7 +465,7 @@ func TestLostMessages(t *testing.T) {
 // A flood does not fill the store: the sender waits for the receiver, and Send says so.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &switchable{Memory: &store.Memory{}}
+		s := &switchable{Memory: &storetest.Memory{}}
 		a := start(t, s, "a", nil)
 		start(t, s, "b", func(r *Replicas) {
 			r.Handle("echo", echo)
@@ -496,7 +497,7 @@ func TestFlood(t *testing.T) {
 // A replica that does not read gets no more than the window allows.
 func TestWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &switchable{Memory: &store.Memory{}}
+		s := &switchable{Memory: &storetest.Memory{}}
 		a := start(t, s, "a", nil)
 		_, _ = s.PutNew(t.Context(), aliveKey("b"), []byte("b"), time.Hour) // alive, but reads nothing
 		c, err := a.open("b", "x", nil)
@@ -528,7 +529,7 @@ func TestWindow(t *testing.T) {
 
 func TestTooManyConversations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &store.Memory{}
+		s := &storetest.Memory{}
 		a := start(t, s, "a", nil)
 		b := start(t, s, "b", func(r *Replicas) {
 			r.o.MaxConversations = 2
@@ -557,7 +558,7 @@ func TestTooManyConversations(t *testing.T) {
 // Requests that run when a replica drains are answered before it leaves.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &store.Memory{}
+		s := &storetest.Memory{}
 		a := start(t, s, "a", nil)
 		goOn := make(chan bool)
 		b := start(t, s, "b", func(r *Replicas) {
@@ -584,7 +585,7 @@ func TestDrain(t *testing.T) {
 // Entries that are not frames, and frames that do not fit, are counted and ignored.
 func TestMalformed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &store.Memory{}
+		s := &storetest.Memory{}
 		a := start(t, s, "a", nil)
 		b := start(t, s, "b", func(r *Replicas) { r.Handle("echo", echo) })
 		good := (&frame{kind: frameReply, from: "c", at: position{1, 1}, id: 7}).encode()
@@ -607,7 +608,7 @@ func TestMalformed(t *testing.T) {
 // Of two processes with one name, one takes part.
 func TestOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &store.Memory{}
+		s := &storetest.Memory{}
 		a := start(t, s, "a", nil)
 		var handled [2]atomic.Int64
 		handler := func(i int) func(r *Replicas) {
@@ -653,7 +654,7 @@ func TestOneName(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &switchable{Memory: &store.Memory{}}
+		s := &switchable{Memory: &storetest.Memory{}}
 		var mu sync.Mutex
 		got := map[string][]string{}
 		var members []*member
@@ -707,7 +708,7 @@ func TestNotes(t *testing.T) {
 // Conversations that cost nothing once they have ended: nothing is sent between idle replicas.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &switchable{Memory: &store.Memory{}}
+		s := &switchable{Memory: &storetest.Memory{}}
 		a := start(t, s, "a", nil)
 		start(t, s, "b", func(r *Replicas) { r.Handle("echo", echo) })
 		begun := s.appends.Load()
@@ -739,7 +740,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func BenchmarkCall(b *testing.B) {
-	s := &store.Memory{}
+	s := &storetest.Memory{}
 	ctx, cancel := context.WithCancel(b.Context())
 	var wg sync.WaitGroup
 	x, y := New(Options{Store: s, Name: "x"}), New(Options{Store: s, Name: "y"})

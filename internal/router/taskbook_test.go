@@ -11,6 +11,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/replica/sharedtasks"
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 	"mcpgateway/internal/wire"
 )
 
@@ -59,7 +60,7 @@ func TestBookOfTasks(t *testing.T) {
 			a := routerOf()
 			b := a
 			if shared {
-				var m store.Memory
+				var m storetest.Memory
 				b = routerOf()
 				b.sealer = a.sealer
 				for name, r := range map[string]*Router{"a": a, "b": b} {

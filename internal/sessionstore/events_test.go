@@ -15,11 +15,12 @@ import (
 
 	"mcpgateway/internal/frontend/stream"
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 )
 
 // flakyStore fails some appends: half of them after it has done them.
 type flakyStore struct {
-	store.Memory
+	storetest.Memory
 	away    atomic.Bool
 	appends atomic.Int64
 	every   int64 // every such append fails; 0 means none

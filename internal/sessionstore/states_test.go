@@ -11,12 +11,13 @@ import (
 
 	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 	"mcpgateway/internal/wire"
 )
 
 // Values that no gateway has written are ignored, and what is beside them is not.
 func TestPoisonedStates(t *testing.T) {
-	var m store.Memory
+	var m storetest.Memory
 	s := NewStates(&m, time.Minute, nil)
 	long := "x:" + strings.Repeat("x", maxURI)
 	put := func(field, value string) {
@@ -43,7 +44,7 @@ func TestPoisonedStates(t *testing.T) {
 
 // The names in the store say nothing about resources, which clients may keep secret.
 func TestNamesOfFieldsAreDigests(t *testing.T) {
-	var m store.Memory
+	var m storetest.Memory
 	s := NewStates(&m, time.Minute, nil)
 	if err := s.Change(t.Context(), "a", time.Now().Add(time.Hour), session.Change{Subscribed: "secret:resource"}); err != nil {
 		t.Fatal(err)
@@ -61,7 +62,7 @@ func TestNamesOfFieldsAreDigests(t *testing.T) {
 
 // A session cannot fill the store, and its end is always kept.
 func TestStatesAreBounded(t *testing.T) {
-	var m store.Memory
+	var m storetest.Memory
 	s := NewStates(&m, time.Minute, nil)
 	expires := time.Now().Add(time.Hour)
 	var err error
@@ -86,7 +87,7 @@ func TestStatesAreBounded(t *testing.T) {
 }
 
 // hangingStore never answers.
-type hangingStore struct{ store.Memory }
+type hangingStore struct{ storetest.Memory }
 
 func (*hangingStore) Fields(ctx context.Context, _ store.Key) (map[string][]byte, error) {
 	<-ctx.Done()

@@ -18,13 +18,13 @@ import (
 
 func TestContractOfGuarded(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store {
-		return store.NewGuarded(new(store.Memory), store.NewMetrics(), func(bool, error) {})
+		return store.NewGuarded(new(storetest.Memory), store.NewMetrics(), func(bool, error) {})
 	})
 }
 
 // failing is a store whose Get and Put do what the test says.
 type failing struct {
-	store.Memory
+	storetest.Memory
 	mu    sync.Mutex
 	err   error // of Get and Put
 	reads bool  // Get works even so

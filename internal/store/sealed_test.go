@@ -43,12 +43,12 @@ func never(t *testing.T) func(string, error) {
 
 func TestContractOfSealed(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store {
-		return store.Sealed(new(store.Memory), [][]byte{key(1)}, never(t))
+		return store.Sealed(new(storetest.Memory), [][]byte{key(1)}, never(t))
 	})
 }
 
 func TestSealedKeepsNothingInClear(t *testing.T) {
-	raw, k, ctx := new(store.Memory), store.Key{Kind: "kind", Name: "name"}, t.Context()
+	raw, k, ctx := new(storetest.Memory), store.Key{Kind: "kind", Name: "name"}, t.Context()
 	s := store.Sealed(raw, [][]byte{key(1)}, never(t))
 	_, errField := s.PutField(ctx, k, "field", []byte("secret"), 5, time.Hour)
 	if err := errors.Join(s.Put(ctx, k, []byte("secret"), time.Hour), errField, s.Append(ctx, k, 5, time.Hour, []byte("secret"))); err != nil {
@@ -89,7 +89,7 @@ func TestSealedRefuses(t *testing.T) {
 		"a session id of our own keys": {from: here, keys: [][]byte{key(1)}, poison: func([]byte) []byte { return []byte(seal.New("session", key(1)).Seal('s', []byte("content"))) }, want: seal.ErrMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw, made, refused := new(store.Memory), new(store.Memory), &refusals{}
+			raw, made, refused := new(storetest.Memory), new(storetest.Memory), &refusals{}
 			maker := store.Sealed(made, tc.keys, never(t))
 			_, errField := maker.PutField(ctx, tc.from, "field", []byte("content"), 5, time.Hour)
 			if err := errors.Join(maker.Put(ctx, tc.from, []byte("content"), time.Hour), errField, maker.Append(ctx, tc.from, 5, time.Hour, []byte("content"))); err != nil {
@@ -141,7 +141,7 @@ func TestSealedRefuses(t *testing.T) {
 
 // A field, a value and an entry of one key are not the same.
 func TestSealedKnowsTypes(t *testing.T) {
-	ctx, raw, k, refused := t.Context(), new(store.Memory), store.Key{Kind: "kind", Name: "name"}, &refusals{}
+	ctx, raw, k, refused := t.Context(), new(storetest.Memory), store.Key{Kind: "kind", Name: "name"}, &refusals{}
 	s := store.Sealed(raw, [][]byte{key(1)}, refused.note)
 	if _, err := s.PutField(ctx, k, "a", []byte("x"), 5, time.Hour); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestSealedKnowsTypes(t *testing.T) {
 
 // Entries that are refused keep nobody from those behind them, and no read ends early because of them.
 func TestSealedPassesOverEntries(t *testing.T) {
-	ctx, raw, k, refused := t.Context(), new(store.Memory), store.Key{Kind: "kind", Name: "name"}, &refusals{}
+	ctx, raw, k, refused := t.Context(), new(storetest.Memory), store.Key{Kind: "kind", Name: "name"}, &refusals{}
 	s := store.Sealed(raw, [][]byte{key(1)}, refused.note)
 	for range 5 {
 		_ = raw.Append(ctx, k, 100, time.Hour, []byte("poison"))

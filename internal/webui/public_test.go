@@ -15,6 +15,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 	"mcpgateway/internal/wire"
 )
 
@@ -397,7 +398,7 @@ func (*deadlines) SetWriteDeadline(time.Time) error { return nil }
 func TestSharedLogins(t *testing.T) {
 	here, _ := newPublicConsole(t, true)
 	there, _ := newPublicConsole(t, true)
-	kept := &store.Memory{}
+	kept := &storetest.Memory{}
 	here.Public.Shared, there.Public.Shared = kept, kept
 	ann := logsIn(t, here, "key-of-ann")
 	page := request{path: "/ui", cookies: ann}.to(here)

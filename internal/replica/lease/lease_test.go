@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 )
 
 func always() bool { return true }
@@ -34,7 +34,7 @@ func holder(t *testing.T, l *Leases, name string, inUse func() bool) string {
 // One replica holds a lease for as long as it uses the thing; then another can get it.
 func TestOneHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(store.Memory)
+		s := new(storetest.Memory)
 		a, b := New(s, "k", "a", nil), New(s, "k", "b", nil)
 		run(t, a)
 		stopB := run(t, b)
@@ -69,7 +69,7 @@ func TestOneHolder(t *testing.T) {
 // Of several replicas at once one gets the lease: a free one, and one of a replica that has died.
 func TestRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(store.Memory)
+		s := new(storetest.Memory)
 		dead := New(s, "k", "dead", nil)
 		holder(t, dead, "old", always)
 		var all []*Leases
@@ -105,7 +105,7 @@ func TestRace(t *testing.T) {
 // A replica that could not renew its lease in time learns that another one has it.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(store.Memory)
+		s := new(storetest.Memory)
 		lost := make(chan string, 1)
 		a := New(s, "k", "a", func(name, holder string) { lost <- name + " " + holder })
 		holder(t, a, "x", always) // and does not run

@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 )
 
 // away is a store that does not answer for a while.
 type away struct {
-	store.Memory
+	storetest.Memory
 	is atomic.Bool
 }
 
@@ -86,7 +87,7 @@ func TestSessionsOfTheDead(t *testing.T) {
 // After a time servers end sessions by themselves, and the store forgets them.
 func TestSessionsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(store.Memory)
+		s := new(storetest.Memory)
 		b := New(s, "dead")
 		ctx, die := context.WithCancel(t.Context())
 		die()
@@ -101,7 +102,7 @@ func TestSessionsAreForgotten(t *testing.T) {
 
 // Entries that no gateway has written are ignored.
 func TestMalformedSessions(t *testing.T) {
-	s := new(store.Memory)
+	s := new(storetest.Memory)
 	if _, err := s.PutField(t.Context(), sessionsOf("dead"), "f", []byte("x"), 1, TTL); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestMalformedSessions(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if n, err := New(new(store.Memory), "x").EndAll(gone, "dead", nil); n != 0 || err != nil && !errors.Is(err, context.Canceled) {
+	if n, err := New(new(storetest.Memory), "x").EndAll(gone, "dead", nil); n != 0 || err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("%d, %v", n, err)
 	}
 }

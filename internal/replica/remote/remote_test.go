@@ -11,14 +11,14 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/replica"
-	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 	"mcpgateway/internal/wire"
 )
 
 // pair starts two replicas with one store. prepare gets the one that calls are passed to, "there".
 func pair(t *testing.T, prepare func(there *replica.Replicas)) (here *replica.Replicas, stopThere func()) {
 	t.Helper()
-	s := &store.Memory{}
+	s := &storetest.Memory{}
 	here = replica.New(replica.Options{Store: s, Name: "here"})
 	there := replica.New(replica.Options{Store: s, Name: "there"})
 	prepare(there)

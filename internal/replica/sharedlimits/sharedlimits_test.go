@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 )
 
 // failing are limits of a store that is away for a while.
@@ -54,7 +55,7 @@ func take(t *testing.T, l *Limits) *Call {
 
 func TestLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := new(store.Memory)
+		shared := new(storetest.Memory)
 		a, endA := start(t, shared)
 		b, _ := start(t, shared)
 		c := take(t, a)
@@ -88,7 +89,7 @@ func TestLeases(t *testing.T) {
 
 func TestAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := new(store.Memory)
+		shared := new(storetest.Memory)
 		a, _ := start(t, shared)
 		b, _ := start(t, shared)
 		c := take(t, a)
@@ -119,7 +120,7 @@ func TestAsks(t *testing.T) {
 // A call that the store may have counted does not count until its lease ends.
 func TestLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &failing{Limits: new(store.Memory)}
+		s := &failing{Limits: new(storetest.Memory)}
 		l, _ := start(t, s)
 		s.away.Store(true)
 		if c, _, _, err := l.Take(t.Context(), one); c != nil || err == nil {
@@ -136,7 +137,7 @@ func TestLostAnswer(t *testing.T) {
 // The calls that have ended are written before Run returns.
 func TestEndWritesReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := new(store.Memory)
+		shared := new(storetest.Memory)
 		l := New(shared)
 		take(t, l).Release()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -151,7 +152,7 @@ func TestEndWritesReleases(t *testing.T) {
 // Every running call is renewed, in chunks. Calls that have ended are forgotten.
 func TestManyCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, _ := start(t, new(store.Memory))
+		l, _ := start(t, new(storetest.Memory))
 		const n = 3*maxChunk + 1
 		many := []store.Limit{{Key: one[0].Key, Concurrent: n}}
 		calls := make([]*Call, n)

@@ -17,6 +17,7 @@ import (
 
 	"mcpgateway/internal/results"
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 	"mcpgateway/internal/wire"
 )
 
@@ -108,7 +109,7 @@ func TestContract(t *testing.T) {
 			return m, m
 		},
 		"store": func(l results.Limits) (a, b kept) {
-			s := store.Sealed(new(store.Memory), keys, func(kind string, err error) { t.Errorf("%s: %v", kind, err) })
+			s := store.Sealed(new(storetest.Memory), keys, func(kind string, err error) { t.Errorf("%s: %v", kind, err) })
 			return replica(s, l), replica(s, l)
 		},
 	} {
@@ -213,7 +214,7 @@ func contractProfiles(t *testing.T, open func(results.Limits) (a, b kept)) {
 
 // All results that one principal keeps at many replicas at once stay within the bound in the store.
 func TestBoundAcrossReplicas(t *testing.T) {
-	var m store.Memory
+	var m storetest.Memory
 	size := document(strings.Repeat("x", 1000)).Size()
 	l := results.Limits{TTL: time.Hour, Total: 100 * size, PerOwner: 4 * size}
 	var group sync.WaitGroup
@@ -253,7 +254,7 @@ func TestBoundAcrossReplicas(t *testing.T) {
 
 // One replica puts no more into the store than it may keep in total.
 func TestTotalOfReplica(t *testing.T) {
-	var m store.Memory
+	var m storetest.Memory
 	size := document(strings.Repeat("x", 1000)).Size()
 	a := replica(&m, results.Limits{TTL: time.Hour, Total: 3 * size, PerOwner: 3 * size})
 	b := replica(&m, limits)
@@ -276,7 +277,7 @@ func TestTotalOfReplica(t *testing.T) {
 
 // A result is read from the store once. Afterwards the replica has it itself.
 func TestReadOnce(t *testing.T) {
-	f := &flaky{Store: new(store.Memory)}
+	f := &flaky{Store: new(storetest.Memory)}
 	a, b := replica(f, limits), replica(f, limits)
 	defer a.Close()
 	defer b.Close()
@@ -297,7 +298,7 @@ func TestReadOnce(t *testing.T) {
 // While the store is away results are kept by the replica alone, and move to the store when it is back.
 func TestStoreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &flaky{Store: new(store.Memory)}
+		f := &flaky{Store: new(storetest.Memory)}
 		said := 0
 		a, b := replica(f, limits), replica(f, limits)
 		a.o.Unshared = func(err error) {
@@ -338,7 +339,7 @@ func TestStoreAway(t *testing.T) {
 
 // Values that were changed, exchanged, cut or put under another key are refused.
 func TestPoisonedValues(t *testing.T) {
-	var m store.Memory
+	var m storetest.Memory
 	refused := 0
 	s := store.Sealed(&m, keys, func(string, error) { refused++ })
 	a := replica(s, limits)

@@ -13,13 +13,14 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/store"
+	"mcpgateway/internal/store/storetest"
 )
 
 var ann, bob = &call.Principal{Subject: "ann", AuthMethod: "jwt"}, &call.Principal{Subject: "bob", AuthMethod: "jwt"}
 
 // flaky is a store whose fields are away for a while.
 type flaky struct {
-	store.Memory
+	storetest.Memory
 	away atomic.Bool
 }
 
@@ -63,7 +64,7 @@ func want(t *testing.T, got, want string) {
 
 // Each replica sees the tasks of all, in the order of their numbers, and only those of the principal in its profile.
 func TestBook(t *testing.T) {
-	var m store.Memory
+	var m storetest.Memory
 	a, b := New(&m, "a"), New(&m, "b")
 	a.Add(t.Context(), ann, "1", "one", 1, 0)
 	b.Add(t.Context(), ann, "3", "three", 3, 0)
@@ -84,7 +85,7 @@ func TestBook(t *testing.T) {
 
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m store.Memory
+		var m storetest.Memory
 		a := New(&m, "a")
 		a.Add(t.Context(), ann, "1", "short", 1, time.Minute)
 		a.Add(t.Context(), ann, "2", "endless", 2, 1<<62)
@@ -103,7 +104,7 @@ func TestExpiry(t *testing.T) {
 // If a principal has too many tasks, those go that have expired, else the oldest.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m store.Memory
+		var m storetest.Memory
 		a := New(&m, "a")
 		add := func(n int, ttl time.Duration) {
 			a.Add(t.Context(), ann.In([]string{"", "dev"}[n%2]), fmt.Sprint(n), fmt.Sprint(n), int64(n), ttl)
@@ -161,7 +162,7 @@ func TestStoreAway(t *testing.T) {
 
 // Entries that no gateway has written, or that were moved, are in no list.
 func TestPoisoned(t *testing.T) {
-	var m store.Memory
+	var m storetest.Memory
 	refused := 0
 	s := store.Sealed(&m, [][]byte{bytes.Repeat([]byte{1}, 32)}, func(string, error) { refused++ })
 	a := New(s, "a")

@@ -11,5 +11,5 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMemory(t *testing.T) {
-	Run(t, func(*testing.T) store.Store { return new(store.Memory) })
+	Run(t, func(*testing.T) store.Store { return new(Memory) })
 }

@@ -1,4 +1,4 @@
-package store
+package storetest
 
 import (
 	"bytes"
@@ -7,13 +7,15 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"mcpgateway/internal/store"
 )
 
-// Memory is a Store in the memory of this process, for gateways within one process. It bounds
+// Memory is a store in the memory of this process, for gateways within one test. It bounds
 // nothing by itself. The zero value is ready for use.
 type Memory struct {
 	mu     sync.Mutex
-	items  map[Key]*item
+	items  map[store.Key]*item
 	swept  time.Time
 	number uint64        // of the last entry of all logs
 	grown  chan struct{} // closed when a log grows, nil if nobody waits
@@ -24,7 +26,7 @@ type item struct {
 	ends    time.Time
 	value   []byte
 	fields  map[string][]byte
-	entries []Entry
+	entries []store.Entry
 	limit   *counter
 }
 
@@ -32,7 +34,7 @@ type item struct {
 const sweepPause = time.Second
 
 // get returns what is kept under a key, nil if nothing is. The caller holds mu.
-func (m *Memory) get(key Key) *item {
+func (m *Memory) get(key store.Key) *item {
 	if it := m.items[key]; it != nil && time.Now().Before(it.ends) {
 		return it
 	}
@@ -41,13 +43,13 @@ func (m *Memory) get(key Key) *item {
 
 // at returns what is kept under a key for another ttl, and makes it if there is nothing. The
 // caller holds mu.
-func (m *Memory) at(key Key, ttl time.Duration) *item {
+func (m *Memory) at(key store.Key, ttl time.Duration) *item {
 	now := time.Now()
 	if m.items == nil {
-		m.items = make(map[Key]*item)
+		m.items = make(map[store.Key]*item)
 	}
 	if now.Sub(m.swept) >= sweepPause {
-		maps.DeleteFunc(m.items, func(_ Key, it *item) bool { return !now.Before(it.ends) })
+		maps.DeleteFunc(m.items, func(_ store.Key, it *item) bool { return !now.Before(it.ends) })
 		m.swept = now
 	}
 	it := m.get(key)
@@ -60,7 +62,7 @@ func (m *Memory) at(key Key, ttl time.Duration) *item {
 }
 
 // Get implements Values.
-func (m *Memory) Get(ctx context.Context, keys ...Key) ([][]byte, error) {
+func (m *Memory) Get(ctx context.Context, keys ...store.Key) ([][]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := make([][]byte, len(keys))
@@ -73,7 +75,7 @@ func (m *Memory) Get(ctx context.Context, keys ...Key) ([][]byte, error) {
 }
 
 // Put implements Values.
-func (m *Memory) Put(ctx context.Context, key Key, value []byte, ttl time.Duration) error {
+func (m *Memory) Put(ctx context.Context, key store.Key, value []byte, ttl time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.at(key, ttl).value = clone(value)
@@ -81,7 +83,7 @@ func (m *Memory) Put(ctx context.Context, key Key, value []byte, ttl time.Durati
 }
 
 // PutNew implements Values.
-func (m *Memory) PutNew(ctx context.Context, key Key, value []byte, ttl time.Duration) (bool, error) {
+func (m *Memory) PutNew(ctx context.Context, key store.Key, value []byte, ttl time.Duration) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.get(key) != nil {
@@ -92,7 +94,7 @@ func (m *Memory) PutNew(ctx context.Context, key Key, value []byte, ttl time.Dur
 }
 
 // Take implements Values.
-func (m *Memory) Take(ctx context.Context, key Key) ([]byte, error) {
+func (m *Memory) Take(ctx context.Context, key store.Key) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	it := m.get(key)
@@ -104,7 +106,7 @@ func (m *Memory) Take(ctx context.Context, key Key) ([]byte, error) {
 }
 
 // Delete implements Values.
-func (m *Memory) Delete(ctx context.Context, keys ...Key) error {
+func (m *Memory) Delete(ctx context.Context, keys ...store.Key) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, key := range keys {
@@ -114,7 +116,7 @@ func (m *Memory) Delete(ctx context.Context, keys ...Key) error {
 }
 
 // Fields implements Fields.
-func (m *Memory) Fields(ctx context.Context, key Key) (map[string][]byte, error) {
+func (m *Memory) Fields(ctx context.Context, key store.Key) (map[string][]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	it := m.get(key)
@@ -129,7 +131,7 @@ func (m *Memory) Fields(ctx context.Context, key Key) (map[string][]byte, error)
 }
 
 // PutField implements Fields.
-func (m *Memory) PutField(ctx context.Context, key Key, field string, value []byte, max int, ttl time.Duration) (bool, error) {
+func (m *Memory) PutField(ctx context.Context, key store.Key, field string, value []byte, max int, ttl time.Duration) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if it := m.get(key); it != nil && it.fields[field] == nil && len(it.fields) >= max || max < 1 {
@@ -144,7 +146,7 @@ func (m *Memory) PutField(ctx context.Context, key Key, field string, value []by
 }
 
 // DeleteField implements Fields.
-func (m *Memory) DeleteField(ctx context.Context, key Key, field string) error {
+func (m *Memory) DeleteField(ctx context.Context, key store.Key, field string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if it := m.get(key); it != nil {
@@ -154,13 +156,13 @@ func (m *Memory) DeleteField(ctx context.Context, key Key, field string) error {
 }
 
 // Append implements Logs.
-func (m *Memory) Append(ctx context.Context, key Key, keep int, ttl time.Duration, entries ...[]byte) error {
+func (m *Memory) Append(ctx context.Context, key store.Key, keep int, ttl time.Duration, entries ...[]byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	it := m.at(key, ttl)
 	for _, data := range entries {
 		m.number++
-		it.entries = append(it.entries, Entry{fmt.Sprintf("%020d", m.number), clone(data)})
+		it.entries = append(it.entries, store.Entry{ID: fmt.Sprintf("%020d", m.number), Data: clone(data)})
 	}
 	if over := len(it.entries) - keep; over > 0 {
 		clear(it.entries[:over]) // so that their data can be collected
@@ -174,7 +176,7 @@ func (m *Memory) Append(ctx context.Context, key Key, keep int, ttl time.Duratio
 }
 
 // Last implements Logs.
-func (m *Memory) Last(ctx context.Context, key Key) (string, error) {
+func (m *Memory) Last(ctx context.Context, key store.Key) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if it := m.get(key); it != nil && len(it.entries) > 0 {
@@ -184,7 +186,7 @@ func (m *Memory) Last(ctx context.Context, key Key) (string, error) {
 }
 
 // Read implements Logs.
-func (m *Memory) Read(ctx context.Context, key Key, after string, max int, wait time.Duration) ([]Entry, error) {
+func (m *Memory) Read(ctx context.Context, key store.Key, after string, max int, wait time.Duration) ([]store.Entry, error) {
 	late := time.NewTimer(wait)
 	defer late.Stop()
 	for {
@@ -203,14 +205,14 @@ func (m *Memory) Read(ctx context.Context, key Key, after string, max int, wait 
 }
 
 // after returns entries of a log, and a channel that is closed when any log grows.
-func (m *Memory) after(key Key, after string, max int) ([]Entry, <-chan struct{}) {
+func (m *Memory) after(key store.Key, after string, max int) ([]store.Entry, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []Entry
+	var out []store.Entry
 	if it := m.get(key); it != nil {
 		for _, e := range it.entries {
 			if e.ID > after && len(out) < max {
-				out = append(out, Entry{e.ID, clone(e.Data)})
+				out = append(out, store.Entry{ID: e.ID, Data: clone(e.Data)})
 			}
 		}
 	}

@@ -1,10 +1,12 @@
-package store
+package storetest
 
 import (
 	"context"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"mcpgateway/internal/store"
 )
 
 // counter counts the calls of one limit.
@@ -15,7 +17,7 @@ type counter struct {
 
 // idle returns how long a limit must be remembered that nobody uses: until all of its rate can be
 // used again, or at least an hour, which is longer than a lease.
-func (l Limit) idle() time.Duration {
+func idle(l store.Limit) time.Duration {
 	full := time.Hour
 	if l.Rate > 0 {
 		full = max(full, time.Duration(min(float64(l.Burst)/l.Rate, maxIdle.Seconds())*float64(time.Second)))
@@ -27,8 +29,8 @@ func (l Limit) idle() time.Duration {
 const maxIdle = 365 * 24 * time.Hour
 
 // counter returns the counter of a limit as it is now. The caller holds mu.
-func (m *Memory) counter(l Limit, now time.Time) *counter {
-	it := m.at(l.Key, l.idle())
+func (m *Memory) counter(l store.Limit, now time.Time) *counter {
+	it := m.at(l.Key, idle(l))
 	if it.limit == nil {
 		it.limit = &counter{running: make(map[string]time.Time)}
 	}
@@ -51,7 +53,7 @@ func (m *Memory) counter(l Limit, now time.Time) *counter {
 }
 
 // Acquire implements Limits.
-func (m *Memory) Acquire(ctx context.Context, holder string, lease time.Duration, limits ...Limit) (int, time.Duration, error) {
+func (m *Memory) Acquire(ctx context.Context, holder string, lease time.Duration, limits ...store.Limit) (int, time.Duration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -83,7 +85,7 @@ func (m *Memory) Acquire(ctx context.Context, holder string, lease time.Duration
 }
 
 // Renew implements Limits.
-func (m *Memory) Renew(ctx context.Context, lease time.Duration, holders map[string][]Limit) error {
+func (m *Memory) Renew(ctx context.Context, lease time.Duration, holders map[string][]store.Limit) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -98,7 +100,7 @@ func (m *Memory) Renew(ctx context.Context, lease time.Duration, holders map[str
 }
 
 // Release implements Limits.
-func (m *Memory) Release(ctx context.Context, holder string, limits ...Limit) error {
+func (m *Memory) Release(ctx context.Context, holder string, limits ...store.Limit) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, l := range limits {
