@@ -47,9 +47,8 @@ func NewGuarded(s Store, m *Metrics, changed func(up bool, why error)) *Guarded 
 // Run probes the store until ctx ends, the first time at once.
 func (g *Guarded) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		g.probe(ctx)
 		pause := probeClosed
-		if up, _, _ := g.Health(); !up {
+		if !g.probe(ctx) {
 			pause = probeOpen
 		}
 		select {
@@ -65,14 +64,16 @@ func (g *Guarded) Run(ctx context.Context) {
 }
 
 // probe writes something, because a store that is full, or read-only after a failover, still answers reads. One
-// failed probe is enough to count the store as away.
-func (g *Guarded) probe(ctx context.Context) {
+// probe that the store refuses is enough to count it as away. One that is late counts like another operation: a
+// store that is busy for a moment still works. It reports whether the store took it.
+func (g *Guarded) probe(ctx context.Context) bool {
 	bounded, cancel := context.WithTimeout(ctx, opTime)
 	defer cancel()
-	err := g.s.Put(bounded, Key{Kind: "probe"}, nil, time.Second)
+	err := failure(g.s.Put(bounded, Key{Kind: "probe"}, nil, time.Second))
 	if ctx.Err() == nil {
-		g.note(failure(err), true)
+		g.note(err, err == nil || bounded.Err() == nil)
 	}
+	return err == nil
 }
 
 // Health reports whether the store works, since when, and why it does not.
@@ -93,20 +94,20 @@ func failure(err error) error {
 	return err
 }
 
-// note counts the outcome of an operation. Only a probe closes the circuit.
-func (g *Guarded) note(err error, probe bool) {
+// note counts the outcome of an operation, of which one that decides opens or closes the circuit by itself.
+func (g *Guarded) note(err error, decides bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case err == nil && !g.open:
 		g.row = 0
-	case err == nil && probe:
+	case err == nil && decides:
 		g.set(false, nil)
 	case err != nil:
 		g.row, g.why = g.row+1, err
-		if !g.open && (probe || g.row >= tripAfter) {
+		if !g.open && (decides || g.row >= tripAfter) {
 			g.set(true, err)
-			if !probe {
+			if !decides {
 				select {
 				case g.tripped <- struct{}{}:
 				default:

@@ -174,6 +174,31 @@ func TestProbesOfAnIdleStore(t *testing.T) {
 	})
 }
 
+// One late probe does not make a store count as away, some in a row do.
+func TestLateProbes(t *testing.T) {
+	guarded(t, func(t *testing.T, f *failing, g *store.Guarded, changes *[]bool) {
+		f.setHangs(true)
+		time.Sleep(5400 * time.Millisecond) // the second probe begins after 5 s
+		f.setHangs(false)
+		time.Sleep(10 * time.Second)
+		if up, _, _ := g.Health(); !up || len(*changes) > 0 {
+			t.Errorf("after one late probe up is %v; the changes were %v", up, *changes)
+		}
+		f.setHangs(true)
+		time.Sleep(8 * time.Second)
+		synctest.Wait()
+		if !slices.Equal(*changes, []bool{false}) {
+			t.Errorf("after many late probes the changes were %v, want it away", *changes)
+		}
+		f.setHangs(false)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !slices.Equal(*changes, []bool{false, true}) {
+			t.Errorf("the changes were %v, want it back", *changes)
+		}
+	})
+}
+
 func TestOperationsAreBounded(t *testing.T) {
 	guarded(t, func(t *testing.T, f *failing, g *store.Guarded, changes *[]bool) {
 		f.setHangs(true)
