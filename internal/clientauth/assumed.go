@@ -16,8 +16,8 @@ import (
 // Assume returns p as authentication under a configuration would have made it:
 // with the groups and scopes of the API key or of the certificates that give its subject, unless
 // p has groups or scopes of its own, and with the scopes that its scopes imply. If p does not
-// say otherwise, it has the configured way of authentication, and the issuer if there is only
-// one. The principal is in the named profile, or if that is "", in the one that it gets at /mcp.
+// say otherwise, it authenticates in the way in which the configuration knows its subject, else
+// with a token if that is possible, and it has the issuer if there is only one. The principal is in the named profile, or if that is "", in the one that it gets at /mcp.
 // remarks are sentences about what does not fit the configuration.
 func Assume(cfg *config.Config, p *call.Principal, profile string) (out *call.Principal, remarks []string, err error) {
 	out, pinned, remarks, err := assumed(cfg, p)
@@ -64,32 +64,51 @@ func assumed(cfg *config.Config, p *call.Principal) (out *call.Principal, pinned
 	out = &copied
 	out.Scopes = auth.Imply(impliedScopes(cfg), p.Scopes)
 	a := &cfg.Auth
+	if out.AuthMethod == "" && p.Issuer != "" && a.Has(config.AuthJWT) {
+		out.AuthMethod = auth.MethodToken
+	}
+	methods := []config.AuthMode{config.AuthMode(out.AuthMethod)}
 	if out.AuthMethod == "" {
-		out.AuthMethod = string(a.Mode[0])
-		if p.Issuer != "" && a.Has(config.AuthJWT) {
-			out.AuthMethod = string(config.AuthJWT)
-		}
+		methods = a.Mode
 	}
-	if out.AuthMethod == auth.MethodToken && out.Issuer == "" && len(a.JWT) == 1 {
-		out.Issuer = a.JWT[0].Issuer
-	}
-	mode := config.AuthMode(out.AuthMethod)
 	switch {
 	case a.Has(config.AuthNone), out.IsLocal():
+		out.AuthMethod = string(methods[0])
 		return out, nil, nil, nil
-	case !a.Has(mode):
-		return out, nil, []string{fmt.Sprintf("no client authenticates with %s: auth.mode is %s", mode, joinModes(a.Mode))}, nil
-	case mode == config.AuthJWT:
-		return out, nil, nil, nil
+	case !a.Has(methods[0]):
+		return out, nil, []string{fmt.Sprintf("no client authenticates with %s: auth.mode is %s", methods[0], joinModes(a.Mode))}, nil
 	}
 	authenticator, err := New(cfg, nil, nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	what := map[config.AuthMode]string{config.AuthKey: "API key", config.AuthMTLS: "certificate"}[mode]
-	sender := authenticator.Configured(out.AuthMethod, p.Subject)
+	var sender *auth.Sender
+	var what string
+	var lacking []string
+	for _, m := range methods {
+		if out.AuthMethod, what = string(m), map[config.AuthMode]string{config.AuthKey: "API key", config.AuthMTLS: "certificate"}[m]; what == "" {
+			continue // tokens
+		}
+		if sender = authenticator.Configured(out.AuthMethod, p.Subject); sender != nil {
+			break
+		}
+		lacking = append(lacking, "no "+what)
+	}
 	if sender == nil {
-		return out, nil, []string{fmt.Sprintf("the configuration has no %s for %q: the answer is for the groups and scopes of --as alone", what, p.Subject)}, nil
+		answer := "the groups and scopes of --as alone"
+		if slices.Contains(methods, config.AuthJWT) {
+			out.AuthMethod, answer = auth.MethodToken, "a token without groups and scopes"
+			if out.Issuer == "" && len(a.JWT) == 1 {
+				out.Issuer = a.JWT[0].Issuer
+			}
+			if len(p.Groups)+len(p.Scopes)+len(p.Claims) > 0 {
+				return out, nil, nil, nil // they describe a token
+			}
+		}
+		if len(lacking) > 0 {
+			remarks = []string{fmt.Sprintf("the configuration has %s for %q: the answer is for %s", strings.Join(lacking, " and "), p.Subject, answer)}
+		}
+		return out, nil, remarks, nil
 	}
 	known, own := sender.Principal(), len(p.Groups)+len(p.Scopes) > 0
 	switch {

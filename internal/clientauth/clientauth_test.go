@@ -8,6 +8,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/inspect"
 )
 
 const profiles = `
@@ -44,6 +45,51 @@ func TestAssume(t *testing.T) {
 		p, remarks, err := Assume(cfg, &call.Principal{Subject: tt.subject}, tt.profile)
 		if err != nil || p.Profile != tt.want || (tt.remark == "") != (len(remarks) == 0) || !strings.Contains(strings.Join(remarks, " "), tt.remark) {
 			t.Errorf("%+v: %+v, %q, %v", tt, p, remarks, err)
+		}
+	}
+}
+
+// The principal of --as authenticates in the way in which the configuration knows its subject.
+func TestAssumeMethod(t *testing.T) {
+	const keys = `api_keys: [{id: ci, groups: [dev], sha256: 49915e0d7d4b402e3017d010bc1c0e83cac6c797d6c16e66340fe3268693a6a1}]`
+	const certificates = `mtls: [{cn: "agent-*", groups: [agents]}]`
+	const tokens = `jwt: [{issuer: "https://idp.example.com"}]`
+	for _, tt := range []struct{ modes, as, method, groups, remark string }{
+		{"api-key", "ci", "api-key", "dev", ""},
+		{"api-key", "x", "api-key", "", `no API key for "x": the answer is for the groups and scopes of --as alone`},
+		{"api-key, mtls", "agent-7", "mtls", "agents", ""},
+		{"mtls, api-key", "ci", "api-key", "dev", ""},
+		{"api-key, mtls", "x", "mtls", "", `no API key and no certificate for "x"`},
+		{"api-key, mtls", "agent-7,proof=api-key", "api-key", "", `no API key for "agent-7"`},
+		{"jwt", "ann", "jwt", "", ""},
+		{"api-key, jwt", "ci", "api-key", "dev", ""},
+		{"jwt, api-key", "ann,group=ops", "jwt", "ops", ""},
+		{"api-key, jwt", "ann", "jwt", "", `no API key for "ann": the answer is for a token without groups and scopes`},
+		{"api-key, jwt", "ci,issuer=https://idp.example.com", "jwt", "", ""},
+		{"api-key", "ann,proof=jwt", "jwt", "", "no client authenticates with jwt"},
+	} {
+		parts := map[string]string{"api-key": keys, "mtls": certificates, "jwt": tokens}
+		text := "public_url: https://gw.example.com\ntls: {cert: c.pem, key: k.pem, client_ca: ca.pem}\nauth:\n  mode: [" + tt.modes + "]\n"
+		for m := range strings.SplitSeq(tt.modes, ", ") {
+			text += "  " + parts[m] + "\n"
+		}
+		cfg, err := config.Parse("gateway.yaml", []byte(text+"upstreams: {clock: {command: x}}\n"), os.LookupEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		as, err := inspect.ParsePrincipal(tt.as)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, remarks, err := Assume(cfg, as, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.AuthMethod != tt.method || strings.Join(p.Groups, " ") != tt.groups || p.AuthMethod == "jwt" && tt.remark == "" && p.Issuer == "" {
+			t.Errorf("%+v: %+v", tt, p)
+		}
+		if (tt.remark == "") != (len(remarks) == 0) || !strings.Contains(strings.Join(remarks, " "), tt.remark) {
+			t.Errorf("%+v: %q", tt, remarks)
 		}
 	}
 }
