@@ -50,9 +50,9 @@ func (g *Gateway) stopCalls() {
 // stopTimeout is the time for the answers of calls that were ended.
 const stopTimeout = time.Second
 
-// shutdownTimeout is the time for the last refused clients to read their answer, and for
-// connections that were opened and never used.
-const shutdownTimeout = 200 * time.Millisecond
+// shutdownTimeout is the time for requests that are on their way, for the last refused clients
+// to read their answer, and for connections that were opened and never used.
+const shutdownTimeout = 500 * time.Millisecond
 
 // server is what shutdown needs of an http.Server or an http1server.Server.
 type server interface {
@@ -64,7 +64,7 @@ type server interface {
 // ctx ends before, it calls stop, which ends the requests, and waits up to stopTimeout for
 // their answers.
 func shutdown(ctx context.Context, srv server, active *activeConns, stop func()) {
-	srv.SetKeepAlivesEnabled(false) // closes idle connections now, the others with their answer
+	srv.SetKeepAlivesEnabled(false) // closes idle connections soon, the others with their answer
 	if !active.wait(ctx) {
 		stop()
 		short, cancel := context.WithTimeout(context.Background(), stopTimeout)

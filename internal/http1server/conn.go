@@ -106,9 +106,10 @@ func (c *conn) serve(rest *continuation) {
 	wait := c.s.next.ReadHeaderTimeout
 	if rest != nil {
 		wait = c.s.next.IdleTimeout
-		if !rest.serve() || !c.toIdle() {
+		if !rest.serve() {
 			return
 		}
+		c.toIdle()
 	} else if !c.open() {
 		return
 	}
@@ -133,9 +134,10 @@ func (c *conn) serveRequests(wait time.Duration) (left bool) {
 			go c.serve(rest)
 			return true
 		}
-		if !more || !c.toIdle() {
+		if !more {
 			return false
 		}
+		c.toIdle()
 		wait = c.s.next.IdleTimeout
 	}
 }
@@ -157,11 +159,10 @@ func (c *conn) toActive() bool {
 	return true
 }
 
-// toIdle ends a request. It reports false if there will be no other one.
-func (c *conn) toIdle() bool {
+// toIdle ends a request whose answer did not say that it was the last one.
+func (c *conn) toIdle() {
 	c.state.Store(stateIdle)
 	c.observe(http.StateIdle)
-	return !c.s.lastOnly.Load()
 }
 
 // close ends the connection, unless it was handed over. p is the value of a panic, or nil.

@@ -28,6 +28,7 @@ type Server struct {
 	mu       sync.Mutex
 	listener net.Listener // nil before Serve
 	conns    map[*conn]struct{}
+	idleEnds time.Time // idle connections are left open until then
 }
 
 // New returns a server in front of next, which is not used otherwise. Its Handler,
@@ -127,24 +128,46 @@ func (s *Server) remove(c *conn) {
 	delete(s.conns, c)
 }
 
-// SetKeepAlivesEnabled is that of http.Server: without keep-alives idle connections end
-// now, and each other connection with its next answer.
+// lastRequest is how long idle connections are left open when keep-alives end, because the next
+// request may be on its way: a client whose connection is closed then cannot tell whether its
+// request was taken.
+const lastRequest = 200 * time.Millisecond
+
+// SetKeepAlivesEnabled is that of http.Server: without keep-alives each connection ends with
+// its next answer, and idle ones after lastRequest.
 func (s *Server) SetKeepAlivesEnabled(enabled bool) {
-	s.lastOnly.Store(!enabled)
-	if !enabled {
-		s.closeIdle()
+	s.mu.Lock()
+	switch {
+	case enabled:
+		s.idleEnds = time.Time{}
+	case s.idleEnds.IsZero():
+		s.idleEnds = time.Now().Add(lastRequest)
+		time.AfterFunc(lastRequest, func() { s.closeIdle() })
 	}
+	s.lastOnly.Store(!enabled)
+	s.mu.Unlock()
 	s.next.SetKeepAlivesEnabled(enabled)
 }
 
-// Shutdown is that of http.Server: it closes the listener and idle connections, and waits
-// until no connection is left, or until ctx ends.
+// Shutdown is that of http.Server: it ends keep-alives, closes the listener, and waits until no
+// connection is left, or until ctx ends. The listener stays open as long as idle connections do.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.stopAccepting()
+	s.SetKeepAlivesEnabled(false)
 	const most = 100 * time.Millisecond
-	for wait := time.Millisecond; !s.closeIdle(); wait = min(2*wait, most) {
+	for wait := time.Millisecond; ; wait = min(2*wait, most) {
+		left, late := s.closeIdle()
+		if left == 0 && s.closing.Load() {
+			break
+		}
+		if left == 0 || late {
+			s.stopAccepting()
+		}
+		if left == 0 {
+			continue // one that was accepted meanwhile is closed
+		}
 		select {
 		case <-ctx.Done():
+			s.stopAccepting()
 			return errors.Join(ctx.Err(), s.next.Shutdown(ctx))
 		case <-time.After(wait):
 		}
@@ -189,10 +212,14 @@ func (s *Server) stopAccepting() {
 // it. Afterwards it is idle.
 const freshConn = 5 * time.Second
 
-// closeIdle closes idle connections. It reports whether no connection is left.
-func (s *Server) closeIdle() bool {
+// closeIdle closes idle connections when it is late enough for that. It returns how many
+// connections are left.
+func (s *Server) closeIdle() (left int, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.lastOnly.Load() || time.Now().Before(s.idleEnds) {
+		return len(s.conns), false
+	}
 	for c := range s.conns {
 		if hasUnread(c.raw) {
 			continue // its request is about to be served
@@ -203,7 +230,7 @@ func (s *Server) closeIdle() bool {
 			delete(s.conns, c)
 		}
 	}
-	return len(s.conns) == 0
+	return len(s.conns), true
 }
 
 func (s *Server) logf(format string, args ...any) {
