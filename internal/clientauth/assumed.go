@@ -13,12 +13,13 @@ import (
 	"mcpgateway/internal/ruleset"
 )
 
-// Assume returns p as authentication under a configuration would have made it:
-// with the groups and scopes of the API key or of the certificates that give its subject, unless
-// p has groups or scopes of its own, and with the scopes that its scopes imply. If p does not
-// say otherwise, it authenticates in the way in which the configuration knows its subject, else
-// with a token if that is possible, and it has the issuer if there is only one. The principal is in the named profile, or if that is "", in the one that it gets at /mcp.
-// remarks are sentences about what does not fit the configuration.
+// Assume returns p as authentication under a configuration would have made it: with the groups and
+// scopes of the API key or of the certificates that give its subject, unless p has groups or scopes
+// of its own, and with the scopes that its scopes imply. If p does not say otherwise, it
+// authenticates in the way in which the configuration knows its subject, else with a token if that
+// is possible, and it has the issuer if there is only one. The principal is in the named profile,
+// or if that is "", in the one that it gets at /mcp. remarks are sentences about what does not fit
+// the configuration.
 func Assume(cfg *config.Config, p *call.Principal, profile string) (out *call.Principal, remarks []string, err error) {
 	out, pinned, remarks, err := assumed(cfg, p)
 	if err != nil {
