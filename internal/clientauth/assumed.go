@@ -79,39 +79,25 @@ func assumed(cfg *config.Config, p *call.Principal) (out *call.Principal, pinned
 	case !a.Has(methods[0]):
 		return out, nil, []string{fmt.Sprintf("no client authenticates with %s: auth.mode is %s", methods[0], joinModes(a.Mode))}, nil
 	}
-	authenticator, err := New(cfg, nil, nil)
-	if err != nil {
+	sender, what, lacking, err := configured(cfg, methods, p.Subject)
+	switch {
+	case err != nil:
 		return nil, nil, nil, err
-	}
-	var sender *auth.Sender
-	var what string
-	var lacking []string
-	for _, m := range methods {
-		if out.AuthMethod, what = string(m), map[config.AuthMode]string{config.AuthKey: "API key", config.AuthMTLS: "certificate"}[m]; what == "" {
-			continue // tokens
+	case sender == nil && slices.Contains(methods, config.AuthJWT):
+		out.AuthMethod = auth.MethodToken
+		if out.Issuer == "" && len(a.JWT) == 1 {
+			out.Issuer = a.JWT[0].Issuer
 		}
-		if sender = authenticator.Configured(out.AuthMethod, p.Subject); sender != nil {
-			break
-		}
-		lacking = append(lacking, "no "+what)
-	}
-	if sender == nil {
-		answer := "the groups and scopes of --as alone"
-		if slices.Contains(methods, config.AuthJWT) {
-			out.AuthMethod, answer = auth.MethodToken, "a token without groups and scopes"
-			if out.Issuer == "" && len(a.JWT) == 1 {
-				out.Issuer = a.JWT[0].Issuer
-			}
-			if len(p.Groups)+len(p.Scopes)+len(p.Claims) > 0 {
-				return out, nil, nil, nil // they describe a token
-			}
-		}
-		if len(lacking) > 0 {
-			remarks = []string{fmt.Sprintf("the configuration has %s for %q: the answer is for %s", strings.Join(lacking, " and "), p.Subject, answer)}
+		if lacking != "" && len(p.Groups)+len(p.Scopes)+len(p.Claims) == 0 { // else they describe a token
+			remarks = []string{fmt.Sprintf("the configuration has %s for %q: the answer is for a token without groups and scopes", lacking, p.Subject)}
 		}
 		return out, nil, remarks, nil
+	case sender == nil:
+		out.AuthMethod = string(methods[len(methods)-1])
+		return out, nil, []string{fmt.Sprintf("the configuration has %s for %q: the answer is for the groups and scopes of --as alone", lacking, p.Subject)}, nil
 	}
 	known, own := sender.Principal(), len(p.Groups)+len(p.Scopes) > 0
+	out.AuthMethod = known.AuthMethod
 	switch {
 	case !own:
 		out.Groups, out.Scopes = known.Groups, known.Scopes
@@ -120,6 +106,31 @@ func assumed(cfg *config.Config, p *call.Principal) (out *call.Principal, pinned
 	}
 	out.Expires = known.Expires
 	return out, sender.Profiles, remarks, nil
+}
+
+// configured returns what a configuration has for a subject, and whether it is an API key or a
+// certificate. sender is nil if it has nothing by any of the methods; lacking says what it lacks then,
+// "" if there are tokens alone.
+func configured(cfg *config.Config, methods []config.AuthMode, subject string) (sender *auth.Sender, what, lacking string, err error) {
+	if len(methods) == 1 && methods[0] == config.AuthJWT {
+		return nil, "", "", nil
+	}
+	authenticator, err := New(cfg, nil, nil)
+	if err != nil {
+		return nil, "", "", err
+	}
+	var none []string
+	for _, m := range methods {
+		if m == config.AuthJWT {
+			continue
+		}
+		what := map[config.AuthMode]string{config.AuthKey: "API key", config.AuthMTLS: "certificate"}[m]
+		if sender := authenticator.Configured(string(m), subject); sender != nil {
+			return sender, what, "", nil
+		}
+		none = append(none, "no "+what)
+	}
+	return nil, "", strings.Join(none, " and "), nil
 }
 
 // sameTexts reports whether two lists have the same texts, in any order.
