@@ -143,6 +143,9 @@ func (c *conn) compose(req *http.Request, extra []Field) error {
 	b = append(b, req.URL.Host...)
 	var err error
 	for name, values := range req.Header {
+		if isOwnHeader(name) { // in a case in which net/http would send it too
+			return unsendable(name)
+		}
 		for _, value := range values {
 			if b, err = appendField(b, name, value); err != nil {
 				return err
@@ -171,13 +174,15 @@ func (c *conn) compose(req *http.Request, extra []Field) error {
 // appendField appends a header and the line end before it.
 func appendField(b []byte, name, value string) ([]byte, error) {
 	if !plaintext.IsToken(name) || !plaintext.IsFieldValue(value) {
-		return b, fmt.Errorf("the header %q cannot be sent", name)
+		return b, unsendable(name)
 	}
 	b = append(b, "\r\n"...)
 	b = append(b, name...)
 	b = append(b, ": "...)
 	return append(b, value...), nil
 }
+
+func unsendable(name string) error { return fmt.Errorf("the header %q cannot be sent", name) }
 
 // requestWriter writes a request to a connection: the head together with the first
 // bytes of the body.

@@ -69,6 +69,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("X-A: b\r\nX-B", "c", "/mcp HTTP/1.1\r\nX: y", "{}")
 	f.Add("Content-Length ", "7", "/a b", "{}")
 	f.Add("X-A", "b", "/mcp?a%20b", "{}")
+	f.Add("ConTent-Length", "0", "/mcp", "{}")
 	f.Fuzz(func(t *testing.T, name, value, target, text string) {
 		u, err := url.Parse("http://127.0.0.1:1/")
 		if err != nil {
@@ -95,10 +96,6 @@ func FuzzRequest(f *testing.F) {
 		r, err := http.ReadRequest(in)
 		if err != nil {
 			t.Fatalf("%q is no request: %v", c.out, err)
-		}
-		switch http.CanonicalHeaderKey(name) {
-		case "Content-Length", "Transfer-Encoding", "Host", "Trailer", "Connection", "Upgrade", "Expect":
-			return // net/http also sends these headers if the case of their names is not canonical
 		}
 		got, err := io.ReadAll(r.Body)
 		if err != nil || string(got) != text || r.Method != http.MethodPost || r.Host != "127.0.0.1:1" || r.RequestURI != u.RequestURI() {

@@ -184,6 +184,13 @@ func (t *Transport) takes(req *http.Request) bool {
 // ownHeaders lists the headers that change how a request or its response is sent.
 var ownHeaders = []string{"Host", "Content-Length", "Transfer-Encoding", "Trailer", "Connection", "Upgrade", "Expect"}
 
+// isOwnHeader reports whether name is one of [ownHeaders], in whatever case.
+func isOwnHeader(name string) bool {
+	return slices.ContainsFunc(ownHeaders, func(own string) bool {
+		return len(own) == len(name) && strings.EqualFold(own, name)
+	})
+}
+
 func hasBody(req *http.Request) bool { return req.Body != nil && req.Body != http.NoBody }
 
 // idleConn returns the origin of a request and an idle connection to it that is
