@@ -15,7 +15,7 @@ const (
 	refreshEvery = 2 * time.Second
 	// refreshShare bounds the part of the time in which a stream renders: a page that takes long is
 	// rendered less often, so that an open console costs calls nothing to speak of.
-	refreshShare = 0.001
+	refreshShare = 0.0005
 	// refreshLatest is how long a page is shown as it was at most.
 	refreshLatest = 10 * time.Second
 	// keepAlive is how often a stream without changes says that it is there.

@@ -18,8 +18,8 @@ var functions = template.FuncMap{
 	"asset":   assetPath,
 	"ago":     ago,
 	"recent":  recent,
-	"clock":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"clock":   clock,
+	"when":    when,
 	"count":   count,
 	"count64": func(n uint64) string { return count(int(min(n, math.MaxInt))) },
 	"time":    func(t time.Time) string { return t.UTC().Format("15:04:05.0") },
@@ -67,6 +67,13 @@ func visible(b []byte) []byte {
 // joinsEmoji reports whether an invisible character only forms the emoji before it: the presentation as an emoji.
 func joinsEmoji(before, r rune) bool {
 	return r == '\ufe0f' && unicode.Is(unicode.So, before)
+}
+
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// when returns the element of a time that a person reads as text.
+func when(t time.Time, text string) template.HTML {
+	return template.HTML(`<time datetime="` + t.UTC().Format(time.RFC3339) + `" title="` + clock(t) + `">` + template.HTMLEscapeString(text) + `</time>`)
 }
 
 // ago returns how long ago a time was, without the precision that would change on every look.
