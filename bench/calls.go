@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -15,6 +16,7 @@ type calls struct {
 	SSE         bool          // the upstream answers with event streams
 	Clients     int           // default: 16
 	Every       time.Duration // between the calls of a client, see load
+	Duration    time.Duration // of a measurement; default: that of all workloads
 	FrontTLS    bool          // clients use TLS
 	UpstreamTLS bool          // the upstream has TLS
 	Stdio       bool          // the upstream is a process with lines
@@ -69,7 +71,7 @@ func (c calls) start(ctx context.Context, s *stage) (measure, error) {
 		open = t.sessionOpener()
 	}
 	l := s.load
-	l.Clients, l.Every = c.Clients, c.Every
+	l.Clients, l.Every, l.Duration = c.Clients, c.Every, cmp.Or(c.Duration, l.Duration)
 	return func(ctx context.Context) (sample, error) { return l.run(ctx, pid, open) }, nil
 }
 

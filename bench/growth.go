@@ -98,7 +98,7 @@ func growthWorkload(scale int) workload {
 
 // openSessions opens n sessions and closes their connections. The sessions stay.
 func (s *stage) openSessions(ctx context.Context, t *target, n int) error {
-	return inParallel(n, func(i int) error {
+	return inParallel(n, openAtOnce, func(i int) error {
 		conn, err := connect(ctx, t, i, 1024)
 		if err != nil {
 			return err

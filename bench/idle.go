@@ -103,7 +103,7 @@ type streams []*idleStream
 // openStreams opens n streams. The stage closes them.
 func (s *stage) openStreams(ctx context.Context, t *target, n int, uri string) (streams, error) {
 	all := make(streams, n)
-	err := inParallel(n, func(i int) (err error) {
+	err := inParallel(n, openAtOnce, func(i int) (err error) {
 		all[i], err = openStream(ctx, t, i, uri)
 		return err
 	})

@@ -100,7 +100,7 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // are open.
 func openAll(ctx context.Context, n int, open opener) (callers []caller, err error) {
 	all := make([]caller, n)
-	err = inParallel(n, func(i int) (err error) {
+	err = inParallel(n, openAtOnce, func(i int) (err error) {
 		all[i], err = open(ctx, i)
 		return err
 	})
@@ -108,15 +108,18 @@ func openAll(ctx context.Context, n int, open opener) (callers []caller, err err
 }
 
 func closeAll(callers []caller) {
-	inParallel(len(callers), func(i int) error {
+	inParallel(len(callers), openAtOnce, func(i int) error {
 		callers[i].close()
 		return nil
 	})
 }
 
-// inParallel calls do for 0 to n-1, at most 16 at a time. It returns the first
+// openAtOnce is how many connections or sessions are opened or closed at a time.
+const openAtOnce = 16
+
+// inParallel calls do for 0 to n-1, so many at a time. It returns the first
 // error; calls that have not begun by then are left out.
-func inParallel(n int, do func(i int) error) error {
+func inParallel(n, atOnce int, do func(i int) error) error {
 	var (
 		wg    sync.WaitGroup
 		mu    sync.Mutex
@@ -135,7 +138,7 @@ func inParallel(n int, do func(i int) error) error {
 		next++
 		return next - 1, true
 	}
-	for range min(n, 16) {
+	for range min(n, atOnce) {
 		wg.Go(func() {
 			var err error
 			for i, ok := take(nil); ok; i, ok = take(err) {

@@ -113,8 +113,8 @@ func (p path) compared() (ratios []ratio) {
 	return ratios
 }
 
-// measure starts the paths of a workload and measures them turn by turn. Each
-// turn begins with another path, so that no path is always first.
+// measure starts the paths of a workload and measures them turn by turn: one after the
+// other, or together. Each turn begins with another path, so that no path is always first.
 func (s *stage) measure(ctx context.Context, w workload, out *outcome, stderr io.Writer) error {
 	measures := make([]measure, len(w.Paths))
 	for i, p := range w.Paths {
@@ -124,15 +124,24 @@ func (s *stage) measure(ctx context.Context, w workload, out *outcome, stderr io
 		}
 	}
 	for turn := range s.Turns {
-		for i := range measures {
+		figures := make([]sample, len(measures))
+		atOnce := 1
+		if w.Together {
+			atOnce = len(measures)
+		}
+		err := inParallel(len(measures), atOnce, func(i int) (err error) {
 			i = (i + turn) % len(measures)
-			name := w.Paths[i].Name
-			figures, err := measures[i](ctx)
-			if err != nil {
-				return fmt.Errorf("path %s: %w", name, err)
+			if figures[i], err = measures[i](ctx); err != nil {
+				return fmt.Errorf("path %s: %w", w.Paths[i].Name, err)
 			}
-			fmt.Fprintf(stderr, "%s, turn %d of %d: %s%s\n", w.Name, turn+1, s.Turns, name, figures)
-			out.samples[name] = append(out.samples[name], figures)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for i, p := range w.Paths {
+			fmt.Fprintf(stderr, "%s, turn %d of %d: %s%s\n", w.Name, turn+1, s.Turns, p.Name, figures[i])
+			out.samples[p.Name] = append(out.samples[p.Name], figures[i])
 		}
 	}
 	return nil

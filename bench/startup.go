@@ -80,7 +80,7 @@ func startServers(ctx context.Context, n int) (figures sample, err error) {
 	for i := range servers {
 		servers[i] = exec.CommandContext(ctx, self, stdioArgs()...)
 	}
-	err = inParallel(n, func(i int) error { return greet(servers[i]) })
+	err = inParallel(n, openAtOnce, func(i int) error { return greet(servers[i]) })
 	took := milliseconds(time.Since(began))
 	return sample{toReady: took, toCall: took}, err
 }

@@ -140,4 +140,7 @@ type workload struct {
 	About  string // a sentence for the report
 	Paths  []path
 	Ratios []ratio
+	// Together measures all paths at the same time, so that what the machine does beside them changes none
+	// of the ratios. It is for ratios of processor time near 1; rates would compete.
+	Together bool
 }
