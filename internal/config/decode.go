@@ -292,6 +292,8 @@ func (d *decoder) unknown(pr configfile.Pair, p configfile.Path, s *shape) strin
 	case p.Pattern == "" && IsServer(pr.Value):
 		d.Errorf(pr.Key, at, "unknown key; write an upstream below upstreams, indented more than that")
 		return "upstreams"
+	case s.choice(pr.Name) != "":
+		d.Errorf(pr.Key, at, "unknown key; did you mean %s: %s?", s.choice(pr.Name), pr.Name)
 	case elsewhere()[pr.Name] != "":
 		d.Errorf(pr.Key, at, "unknown key; did you mean %s?", elsewhere()[pr.Name])
 	case len(names) <= maxNamed:
@@ -321,6 +323,16 @@ func (d *decoder) withoutEffect(pr configfile.Pair, at configfile.Path, hint str
 		hint = "; " + hint
 	}
 	d.Warnf(pr.Key, at, "has no effect here%s", hint)
+}
+
+// choice returns the key that has a value among its choices, "" if none has.
+func (s *shape) choice(value string) string {
+	for _, f := range s.fields {
+		if value != "" && slices.Contains(f.enum, value) {
+			return f.name
+		}
+	}
+	return ""
 }
 
 // names are the keys of a mapping, without aliases.
