@@ -3,13 +3,14 @@ package main
 import (
 	"bufio"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+
+	"mcpgateway/internal/wire"
 )
 
 const (
@@ -65,14 +66,27 @@ func toolList(extra int) string {
 
 // rawRequest has the members of a request that the upstream reads.
 type rawRequest struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params struct {
-		ProtocolVersion string        `json:"protocolVersion"`
-		Name            string        `json:"name"`
-		URI             string        `json:"uri"`
-		Arguments       callArguments `json:"arguments"`
-	} `json:"params"`
+	ID                            wire.ID
+	Method, Name, ProtocolVersion string
+	Arguments                     callArguments
+}
+
+// readRequest reads a request or a notification.
+func readRequest(body []byte) (rawRequest, error) {
+	m, err := wire.Parse(body, wire.Limits{})
+	if err != nil {
+		return rawRequest{}, err
+	}
+	params := wire.ValueOf(m.Params)
+	arguments := params.Get("arguments")
+	size, _ := arguments.Get("size").Int()
+	return rawRequest{
+		ID: m.ID, Method: m.Method, Name: params.Get("name").Str(), ProtocolVersion: params.Get("protocolVersion").Str(),
+		Arguments: callArguments{
+			Nonce: arguments.Get("nonce").Str(), Size: int(size),
+			SSE: arguments.Get("sse").Bool(), Hold: arguments.Get("hold").Bool(),
+		},
+	}, nil
 }
 
 // callArguments are the arguments of the tool.
@@ -110,31 +124,31 @@ func (u *rawUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	var req rawRequest
-	if err := json.Unmarshal(body, &req); err != nil {
+	req, err := readRequest(body)
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if req.ID == nil {
+	if req.ID.IsZero() {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
 	if req.Method == "initialize" {
 		w.Header().Set(sessionHeader, rand.Text())
 	}
-	if req.Params.Arguments.Hold {
+	if req.Arguments.Hold {
 		u.hold(r)
 	}
-	writeAnswer(w, u.answer(req, r.Header.Get("Mcp-Method") != ""), req.Params.Arguments.SSE)
+	writeAnswer(w, u.answer(req, r.Header.Get("Mcp-Method") != ""), req.Arguments.SSE)
 }
 
 // answer returns the parts of a response. Large parts are not copied.
 func (u *rawUpstream) answer(req rawRequest, modern bool) []string {
-	begin := `{"jsonrpc":"2.0","id":` + string(req.ID) + `,`
+	begin := `{"jsonrpc":"2.0","id":` + req.ID.String() + `,`
 	switch req.Method {
 	case "tools/call":
-		args := req.Params.Arguments
-		if req.Params.Name != toolName || !plainNonce(args.Nonce) || args.Size < minAnswer || args.Size > maxAnswer {
+		args := req.Arguments
+		if req.Name != toolName || !plainNonce(args.Nonce) || args.Size < minAnswer || args.Size > maxAnswer {
 			return []string{begin, `"error":{"code":-32602,"message":"call the tool text with a nonce of letters and digits and a size"}}`}
 		}
 		complete := ""
@@ -143,7 +157,7 @@ func (u *rawUpstream) answer(req rawRequest, modern bool) []string {
 		}
 		return []string{begin, `"result":{` + complete + `"content":[{"type":"text","text":"` + args.Nonce, padding[len(args.Nonce):args.Size], `"}]}}`}
 	case "initialize":
-		version := req.Params.ProtocolVersion
+		version := req.ProtocolVersion
 		if !plainNonce(strings.ReplaceAll(version, "-", "")) {
 			version = legacyRevision
 		}
@@ -246,11 +260,11 @@ func serveLines(in io.Reader, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		var req rawRequest
-		if err := json.Unmarshal(line, &req); err != nil {
+		req, err := readRequest(line)
+		if err != nil {
 			return err
 		}
-		if req.ID == nil {
+		if req.ID.IsZero() {
 			continue
 		}
 		for _, part := range u.answer(req, false) {
