@@ -20,7 +20,11 @@ import (
 // scalar expands and decodes one scalar, and reports whether it is valid.
 func (d *decoder) scalar(n *yaml.Node, p configfile.Path, f *field, v reflect.Value) bool {
 	if n.Kind != yaml.ScalarNode {
-		d.Errorf(n, p, "must be %s, not %s", f.want(), configfile.KindOf(n))
+		hint := ""
+		if n.Kind == yaml.SequenceNode {
+			hint = insteadOfList[p.Pattern]
+		}
+		d.Errorf(n, p, "must be %s, not %s%s", f.want(), configfile.KindOf(n), hint)
 		return false
 	}
 	text, expanded, err := d.vars.expand(n.Value)
@@ -51,6 +55,11 @@ func (d *decoder) scalar(n *yaml.Node, p configfile.Path, f *field, v reflect.Va
 // insteadOf says what to write in place of values that people expect.
 var insteadOf = map[reflect.Type]map[string]string{
 	reflect.TypeFor[Effect](): {"limit": "; a limit belongs to a rule that allows: write effect: allow, limit: {rate: 10/m}"},
+}
+
+// insteadOfList says, by the pattern of a path, what to write in place of a list.
+var insteadOfList = map[string]string{
+	"upstreams.*.command": "; what follows the program belongs to args: write command: npx, args: [-y, some-server]",
 }
 
 // hiddenFormats are the formats whose text errors do not show: a URL may contain a password, and a
