@@ -136,7 +136,7 @@ func (i *issuer) judge(payload []byte, text string) (*verified, *failure) {
 	if v.sender, fail = i.sender(claims, payload, expires); fail != nil {
 		return nil, fail
 	}
-	v.sender.principal.Token = call.NewToken(text)
+	v.sender.principal.Token = call.NewToken(strings.Clone(text)) // text keeps the whole head of a request
 	for _, s := range i.Required {
 		if !slices.Contains(v.sender.principal.Scopes, s) {
 			return nil, errScope
