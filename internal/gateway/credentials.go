@@ -85,12 +85,12 @@ func Login(ctx context.Context, cfg *config.Config, name string, port int, show 
 	if err := u.UnsetError(); err != nil {
 		return err
 	}
-	if u.Auth.Kind != config.CredentialUser {
-		how := ""
-		if u.URL != "" {
-			how = ", such as with gateway add " + u.Name + " URL --oauth --replace"
-		}
-		return fmt.Errorf("the upstream %s takes no grants of users; set auth: {kind: user} for it first%s", u.Name, how)
+	switch {
+	case u.Auth.Kind == config.CredentialUser:
+	case u.URL == "":
+		return fmt.Errorf("the upstream %s is a program, which has what it needs from its env; a login is for a remote server", u.Name)
+	default:
+		return fmt.Errorf("the upstream %s takes no grants of users; set auth: {kind: user} for it first, such as with gateway add %s URL --oauth --replace", u.Name, u.Name)
 	}
 	grants, err := openGrants(cfg)
 	if err != nil {

@@ -409,7 +409,7 @@ func TestLoginRefusesOtherUpstreams(t *testing.T) {
 	}
 	cfg.StateDir = t.TempDir()
 	for name, want := range map[string]string{
-		"other": "takes no grants of users", "nobody": "you can log in to up",
+		"other": "other is a program, which has what it needs from its env", "nobody": "you can log in to up",
 	} {
 		if err := Login(t.Context(), cfg, name, 0, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
