@@ -44,6 +44,9 @@ type Log struct {
 	// Wrote is called when one of the first lines changes what the program's standard error
 	// says most about. It must not block. Nil: nobody is told.
 	Wrote func(Words)
+	// First has the first lines of the program that was started before. Those that are the
+	// same again have the level debug, all other lines info. Nil: all have info.
+	First *FirstLines
 	// LeftOut is told how many lines were left out; nil: nobody is.
 	LeftOut func(lines int)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/plaintext"
@@ -80,8 +81,12 @@ func (s *stderrReader) take(line []byte) {
 		return
 	}
 	s.report()
+	level := zapcore.InfoLevel
+	if s.to.First != nil && s.to.First.repeat(s.number-1, text, s.last.began) {
+		level = zapcore.DebugLevel
+	}
 	log := s.to.To
-	log.Info("server", zap.String("stderr", plaintext.Truncate(text, maxLine)))
+	log.Log(level, "server", zap.String("stderr", plaintext.Truncate(text, maxLine)))
 }
 
 // report logs how many lines were left out.

@@ -15,8 +15,12 @@ func New(c *protocol.Config, program process.Config) protocol.Dialer {
 
 // Open returns an opener that starts the program.
 func Open(c *protocol.Config, program process.Config) line.Opener {
+	log := process.Log{
+		To: c.Logger, Mask: c.Mask, First: new(process.FirstLines), LeftOut: c.Throttle.LeftOut,
+		Wrote: func(w process.Words) { c.Owner.Wrote(w.Text, w.Error) },
+	}
 	return func(ctx context.Context) (*line.Link, error) {
-		p, err := process.Start(ctx, program, process.Log{To: c.Logger, Mask: c.Mask, LeftOut: c.Throttle.LeftOut, Wrote: func(w process.Words) { c.Owner.Wrote(w.Text, w.Error) }})
+		p, err := process.Start(ctx, program, log)
 		if err != nil {
 			return nil, &protocol.CallError{Reason: "cannot start the server's program", Cause: err}
 		}
