@@ -86,7 +86,7 @@ func probeText(p inspect.ProbeReport) string {
 	case inspect.ProbeOK.String():
 		return "ok" + asked
 	case inspect.ProbeViolations.String():
-		return console.Count(p.Faults, "fault") + asked
+		return console.Count(p.Violations, "violation") + asked
 	case inspect.ProbeFailed.String():
 		return "ok, the tool failed: " + console.Cut(console.Line(p.Why), maxAbout) + asked
 	case inspect.ProbeSkipped.String():

@@ -57,22 +57,22 @@ func writeReport(r *inspect.Report, out io.Writer, s console.Style, columns int)
 			}
 			row = append(row, cell)
 		}
-		faults := "-"
+		violations := "-"
 		switch {
-		case u.Faults > 0:
-			faults = s.Warn(fmt.Sprint(u.Faults))
+		case u.Violations > 0:
+			violations = s.Warn(fmt.Sprint(u.Violations))
 		case u.Revision != "":
-			faults = "0"
+			violations = "0"
 		}
-		row = append(row, faults)
+		row = append(row, violations)
 		seconds := "-"
 		if u.Seconds > 0 {
 			seconds = fmt.Sprintf("%.1fs", u.Seconds)
 		}
 		rows = append(rows, append(row, seconds))
 	}
-	head := []string{"UPSTREAM", "STATE", "ERA", "REVISION", "TOOLS", "PROMPTS", "RESOURCES", "TEMPLATES", "FAULTS", "TIME"}
-	head, rows = console.Fit(columns, head, rows, "ERA", "TIME", "REVISION") // the revision says the era, too
+	head := []string{"UPSTREAM", "STATE", "ERA", "REVISION", "TOOLS", "PROMPTS", "RESOURCES", "TEMPLATES", "VIOLATIONS", "TIME"}
+	head, rows = console.Fit(columns, head, rows, "ERA", "TIME", "REVISION", "TEMPLATES") // the revision says the era, too
 	gap := ""
 	if len(rows) > 0 {
 		gap = "\n"

@@ -53,18 +53,18 @@ func TestCheckBadCorpus(t *testing.T) {
 
 // On a narrow terminal the table has whole headings: the revision says the era, and the time is worth least.
 func TestCheckOnANarrowTerminal(t *testing.T) {
-	all := "UPSTREAM STATE ERA REVISION TOOLS PROMPTS RESOURCES TEMPLATES FAULTS TIME"
+	all := "UPSTREAM STATE ERA REVISION TOOLS PROMPTS RESOURCES TEMPLATES VIOLATIONS TIME"
 	for _, tc := range []struct {
 		name, state string
 		columns     int
 		heads       string
 	}{
 		{"files", "ready", 0, all},
-		{"files", "ready", 90, all},
-		{"files", "ready", 80, "UPSTREAM STATE REVISION TOOLS PROMPTS RESOURCES TEMPLATES FAULTS TIME"},
-		{"everything", "ready", 80, "UPSTREAM STATE REVISION TOOLS PROMPTS RESOURCES TEMPLATES FAULTS"},
-		{"everything", "unchecked", 80, "UPSTREAM STATE REVISION TOOLS PROMPTS RESOURCES TEMPLATES FAULTS"},
-		{"knowledge-graph-memory", "unchecked", 80, "UPSTREAM STATE TOOLS PROMPTS RESOURCES TEMPLATES FAULTS"},
+		{"files", "ready", 94, all},
+		{"files", "ready", 80, "UPSTREAM STATE REVISION TOOLS PROMPTS RESOURCES TEMPLATES VIOLATIONS"},
+		{"everything", "ready", 80, "UPSTREAM STATE REVISION TOOLS PROMPTS RESOURCES TEMPLATES VIOLATIONS"},
+		{"everything", "unchecked", 80, "UPSTREAM STATE TOOLS PROMPTS RESOURCES TEMPLATES VIOLATIONS"},
+		{"knowledge-graph-memory", "unchecked", 80, "UPSTREAM STATE TOOLS PROMPTS RESOURCES VIOLATIONS"},
 	} {
 		r := &inspect.Report{Upstreams: []inspect.UpstreamReport{{
 			Name: tc.name, State: tc.state, Era: "legacy", Revision: "2025-11-25", Items: map[string]int{"tools": 16}, Seconds: 29.2,

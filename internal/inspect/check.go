@@ -24,17 +24,17 @@ type Report struct {
 
 // UpstreamReport is the state of one upstream.
 type UpstreamReport struct {
-	Name     string          `json:"name"`
-	State    string          `json:"state"`           // ready, degraded, down, disabled, or unchecked if the check did not connect to it
-	Start    string          `json:"start,omitempty"` // eager or lazy: when a gateway that serves starts it
-	Required bool            `json:"required"`
-	Era      string          `json:"era"`      // legacy, modern, or ""
-	Revision string          `json:"revision"` // "" if the upstream was not reached
-	Server   json.RawMessage `json:"server,omitempty"`
-	Items    map[string]int  `json:"items,omitempty"` // how many it lists, by kind in the plural
-	Faults   int             `json:"faults"`          // violations of the specification
-	Seconds  float64         `json:"seconds"`         // the duration of the first attempt to connect
-	URLs     []URLReport     `json:"urls,omitempty"`  // if it has several
+	Name       string          `json:"name"`
+	State      string          `json:"state"`           // ready, degraded, down, disabled, or unchecked if the check did not connect to it
+	Start      string          `json:"start,omitempty"` // eager or lazy: when a gateway that serves starts it
+	Required   bool            `json:"required"`
+	Era        string          `json:"era"`      // legacy, modern, or ""
+	Revision   string          `json:"revision"` // "" if the upstream was not reached
+	Server     json.RawMessage `json:"server,omitempty"`
+	Items      map[string]int  `json:"items,omitempty"` // how many it lists, by kind in the plural
+	Violations int             `json:"faults"`          // violations of the specification
+	Seconds    float64         `json:"seconds"`         // the duration of the first attempt to connect
+	URLs       []URLReport     `json:"urls,omitempty"`  // if it has several
 }
 
 // ProfileReport is what a profile has, whomever policy shows it.
@@ -53,18 +53,18 @@ type URLReport struct {
 
 // ProbeReport is the result of probing one item.
 type ProbeReport struct {
-	Upstream  string          `json:"upstream"`
-	Kind      string          `json:"kind"`   // tool, prompt or resource
-	Item      string          `json:"item"`   // the native name or URI
-	Public    string          `json:"public"` // the public name or URI
-	Method    string          `json:"method"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Outcome   string          `json:"outcome"` // see Outcome.String
-	Why       string          `json:"why,omitempty"`
-	Needs     []string        `json:"needs,omitempty"` // the arguments that were missing
-	Faults    int             `json:"faults"`          // violations of the specification
-	Asked     int             `json:"asked,omitempty"` // questions of the upstream, which no user answered
-	Seconds   float64         `json:"seconds"`
+	Upstream   string          `json:"upstream"`
+	Kind       string          `json:"kind"`   // tool, prompt or resource
+	Item       string          `json:"item"`   // the native name or URI
+	Public     string          `json:"public"` // the public name or URI
+	Method     string          `json:"method"`
+	Arguments  json.RawMessage `json:"arguments,omitempty"`
+	Outcome    string          `json:"outcome"` // see Outcome.String
+	Why        string          `json:"why,omitempty"`
+	Needs      []string        `json:"needs,omitempty"` // the arguments that were missing
+	Violations int             `json:"faults"`          // violations of the specification
+	Asked      int             `json:"asked,omitempty"` // questions of the upstream, which no user answered
+	Seconds    float64         `json:"seconds"`
 }
 
 // The severities of findings.
@@ -211,7 +211,7 @@ func (r *Report) addItem(f catalog.Finding, unchanged bool) {
 	case catalog.Quarantined, catalog.Duplicate, catalog.Nonconforming:
 		found.Against = f.Against.String()
 		if u := r.upstream(f.Upstream); u != nil {
-			u.Faults++
+			u.Violations++
 		}
 	}
 	r.Findings = append(r.Findings, found)
@@ -256,13 +256,13 @@ func (i *Inspector) addProfile(r *Report, name string) {
 }
 
 func (r *Report) addProbe(p *ProbeResult) {
-	faults := len(p.Verdict.Violations) + p.Verdict.More
+	violations := len(p.Verdict.Violations) + p.Verdict.More
 	r.Probes = append(r.Probes, ProbeReport{
 		Upstream: p.Upstream, Kind: p.Kind.String(), Item: p.Native, Public: p.Public, Method: p.Method, Arguments: json.RawMessage(p.Arguments),
-		Outcome: p.Outcome.String(), Why: p.Reason, Needs: p.Missing, Faults: faults, Asked: p.Asks, Seconds: p.Took.Seconds(),
+		Outcome: p.Outcome.String(), Why: p.Reason, Needs: p.Missing, Violations: violations, Asked: p.Asks, Seconds: p.Took.Seconds(),
 	})
 	if u := r.upstream(p.Upstream); u != nil {
-		u.Faults += faults
+		u.Violations += violations
 	}
 	about := Finding{
 		Severity: SeverityWarning, Upstream: p.Upstream, Kind: p.Kind.String(), Item: p.Native, Public: p.Public, Method: p.Method,

@@ -60,7 +60,7 @@ type kindTab struct {
 type itemRow struct {
 	Public, Native, Upstream, Title, Description, Href string
 	Hints                                              []string
-	Faults                                             int
+	Violations                                         int
 	Effect, Rule                                       string // if somebody's view is shown
 }
 
@@ -148,23 +148,23 @@ func (c *Console) catalog(r *http.Request) (any, error) {
 // itemKey identifies an item of a kind.
 type itemKey struct{ upstream, native string }
 
-// violations counts the faults of the items of a kind.
+// violations counts the violations of the items of a kind.
 func (c *Console) violations(table *catalog.Table, kind call.Kind) map[itemKey]int {
 	n := make(map[itemKey]int)
 	for _, found := range table.Findings() {
-		if found.Kind == kind && isFault(found.Issue) {
+		if found.Kind == kind && isViolation(found.Issue) {
 			n[itemKey{found.Upstream, found.Native}]++
 		}
 	}
 	return n
 }
 
-func isFault(i catalog.Issue) bool {
+func isViolation(i catalog.Issue) bool {
 	return i == catalog.Quarantined || i == catalog.Duplicate || i == catalog.Nonconforming
 }
 
 // addRows adds the rows of one page.
-func (v *catalogView) addRows(table *catalog.Table, faults map[itemKey]int, number string) {
+func (v *catalogView) addRows(table *catalog.Table, violations map[itemKey]int, number string) {
 	words := strings.Fields(strings.ToLower(v.Query))
 	var found []*catalog.Entry
 	for _, e := range table.Published(v.kind) {
@@ -188,7 +188,7 @@ func (v *catalogView) addRows(table *catalog.Table, faults map[itemKey]int, numb
 	}
 	for _, e := range found[first:end] {
 		row := itemRow{
-			Public: e.Public, Native: e.Native, Upstream: e.Upstream(), Faults: faults[itemKey{e.Upstream(), e.Native}],
+			Public: e.Public, Native: e.Native, Upstream: e.Upstream(), Violations: violations[itemKey{e.Upstream(), e.Native}],
 			Href: Prefix + "/catalog/item" + v.query(map[string]string{"name": e.Public, "q": "", "upstream": ""}),
 		}
 		item := valueOf(e.Raw)

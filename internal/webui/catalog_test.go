@@ -46,7 +46,7 @@ func lacks(t *testing.T, html string, unwanted ...string) {
 func TestCatalog(t *testing.T) {
 	c, _ := newTestConsole(t, Options{})
 	page := get(t, c, "/ui/catalog", 200)
-	contains(t, page, "files__read", "Read a file", "read-only", "destructive", "Writes …", "tools <span class=\"faint\">", "1 fault")
+	contains(t, page, "files__read", "Read a file", "read-only", "destructive", "Writes …", "tools <span class=\"faint\">", "1 violation")
 	found := get(t, c, "/ui/catalog?q=WRITES+much", 200)
 	contains(t, found, "files__write", "1 to 1 of 1")
 	lacks(t, found, "files__read<")
