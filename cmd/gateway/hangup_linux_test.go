@@ -123,7 +123,7 @@ func TestHangup(t *testing.T) {
 	terminal.Close()
 	select {
 	case err := <-ended:
-		if err != nil || !strings.Contains(said.String(), "draining") {
+		if err != nil || !strings.Contains(said.String(), "drained") {
 			t.Errorf("the gateway ended with %v and printed\n%s", err, said)
 		}
 	case <-time.After(30 * time.Second):

@@ -23,6 +23,7 @@ func (g *Gateway) drain(srv server, active *activeConns) {
 	passed.Go(func() { g.drainPassed(ctx) })
 	shutdown(ctx, srv, active, g.stopCalls)
 	passed.Wait()
+	g.log.Info("drained")
 }
 
 // beginDrain ends event streams, makes the gateway refuse new calls, and returns how long
