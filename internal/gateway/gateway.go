@@ -474,7 +474,7 @@ func (g *Gateway) currentLogLevel() wire.Level { return wire.Level(g.logLevel.Lo
 
 // waitingFor returns what the gateway waits for before it may get traffic, one sentence
 // each: required upstreams until they are ready, other upstreams until their first attempt
-// has ended or startup_wait has passed.
+// has ended or startup_wait has passed, and then the first table with their items.
 func (g *Gateway) waitingFor() []string {
 	if g.draining.Load() {
 		return []string{"the gateway is draining"}
@@ -491,6 +491,9 @@ func (g *Gateway) waitingFor() []string {
 		case !s.Settled && !g.isStarted():
 			waiting = append(waiting, fmt.Sprintf("upstream %s is %s", e.name, s.State))
 		}
+	}
+	if len(waiting) == 0 && !g.isStarted() {
+		waiting = append(waiting, "the first lists of the upstreams are not merged yet")
 	}
 	return waiting
 }
