@@ -33,15 +33,15 @@ type Config struct {
 	Namespace      Namespace     `yaml:"namespace" reload:"true" doc:"how public names are built"`
 	Upstreams      []Upstream    `yaml:"-"` // in file order; document declares the key
 	Auth           Auth          `yaml:"auth" doc:"how clients authenticate"`
-	Profiles       []Profile     `yaml:"profiles" keyed:"true" reload:"true" doc:"named views of what the upstreams offer, each served at /mcp/<name>; default is /mcp"`
+	Profiles       []Profile     `yaml:"profiles" keyed:"true" reload:"true" doc:"named views of the upstreams' items, each served at /mcp/<name>; default is the one at /mcp"`
 	Scripts        Scripts       `yaml:"scripts" reload:"true" doc:"bounds on each run of a script, for profiles with scripts or tools_from"`
-	Policy         Policy        `yaml:"policy" reload:"true" doc:"what clients may use"`
+	Policy         Policy        `yaml:"policy" reload:"true" doc:"the rights of clients"`
 	Resources      Resources     `yaml:"resources" doc:"how resources are shown to clients"`
 	Bridge         Bridge        `yaml:"bridge" doc:"translation between clients and upstreams of different eras"`
-	Store          Store         `yaml:"store" doc:"what several replicas of the gateway share"`
+	Store          Store         `yaml:"store" doc:"the store for state that several replicas of the gateway share"`
 	Asks           Asks          `yaml:"asks" reload:"true" doc:"questions of upstreams to users"`
 	Limits         Limits        `yaml:"limits" doc:"bounds on the use of resources by clients"`
-	Results        Results       `yaml:"results" reload:"true" doc:"what is kept of long results of tools, see max_result of a profile"`
+	Results        Results       `yaml:"results" reload:"true" doc:"storage of long results of tools, see max_result of a profile"`
 	Embeddings     Embeddings    `yaml:"embeddings" doc:"a server of embeddings, by which search_tools finds tools by meaning too"`
 	Telemetry      Telemetry     `yaml:"telemetry" doc:"logs and records"`
 

@@ -31,7 +31,7 @@ type OTLP struct {
 	Headers  map[string]Secret `yaml:"headers" format:"plain-headers" doc:"headers of every request to the collector, such as a token"`
 	TLS      ClientTLS         `yaml:"tls" doc:"TLS toward the collector, for endpoints that begin with https"`
 	Sample   float64           `yaml:"sample" default:"1" min:"0" max:"1" doc:"ratio of exported traces among those that begin here; traces of clients are exported if the client samples them, failed and slow calls always"`
-	Signals  []Signal          `yaml:"signals" enum:"traces|metrics|logs" doc:"what the collector gets; empty means all"`
+	Signals  []Signal          `yaml:"signals" enum:"traces|metrics|logs" doc:"kinds of data that the collector gets; empty means all"`
 }
 
 // Has reports whether the collector gets a signal.

@@ -52,7 +52,7 @@ type Rule struct {
 	What      What   `yaml:"what" doc:"items of the rule: kinds are alternatives, upstreams restrict all of them; without it everything"`
 	When      string `yaml:"when" doc:"condition in CEL over tool, resource, prompt, args, principal and request"`
 	Limit     Limit  `yaml:"limit" doc:"limits of the calls that the rule matches"`
-	Challenge bool   `yaml:"challenge" default:"false" doc:"also list the items for principals who lack only a scope, and tell them which"`
+	Challenge bool   `yaml:"challenge" default:"false" doc:"also list the items for principals who lack only a scope; the error of a call names it"`
 
 	File string `yaml:"-"` // that contains the rule
 	Pos  Pos    `yaml:"-"`
@@ -90,7 +90,7 @@ const (
 // Limit limits calls. Zero means no limit.
 type Limit struct {
 	Rate       Rate     `yaml:"rate" format:"rate" doc:"calls per time, such as 10/s, 100/m, 1000/h"`
-	Burst      int      `yaml:"burst" min:"1" max:"1000000" doc:"calls at once; without it the number in rate: 2/m lets 2 calls through at once"`
+	Burst      int      `yaml:"burst" min:"1" max:"1000000" doc:"calls at the same time; without it the number in rate: 2/m allows 2 calls at the same time"`
 	Concurrent int      `yaml:"concurrent" min:"1" max:"1000000" doc:"calls that run at the same time"`
 	Per        LimitPer `yaml:"per" default:"principal" enum:"principal|rule|upstream|tool" doc:"count separately for each principal, upstream or tool, or for the rule as a whole"`
 }

@@ -24,11 +24,11 @@ type Profile struct {
 	Resources PublicFilter `yaml:"resources" doc:"resources of the profile"`
 	Prompts   PublicFilter `yaml:"prompts" doc:"prompts of the profile"`
 
-	Annotations Annotations   `yaml:"annotations,omitempty" doc:"hints that tools of the profile have; one that a tool does not give has the default of the specification"`
+	Annotations Annotations   `yaml:"annotations,omitempty" doc:"hints that tools of the profile have; a missing hint has the default of the specification"`
 	Policy      ProfilePolicy `yaml:"policy" doc:"rules of the profile; they restrict what policy allows, and never allow more"`
 
-	Names        ProfileNames `yaml:"names" default:"prefixed" enum:"prefixed|short" doc:"names of tools and prompts: with the prefix of their upstream, or short, without it where nothing clashes"`
-	Trim         Trim         `yaml:"trim" doc:"what lists leave out; arguments and results are checked against the whole definition"`
+	Names        ProfileNames `yaml:"names" default:"prefixed" enum:"prefixed|short" doc:"names of tools and prompts: with the prefix of their upstream, or short, without the prefix if the names do not clash"`
+	Trim         Trim         `yaml:"trim" doc:"parts of definitions that lists leave out; arguments and results are checked against the whole definition"`
 	Instructions *string      `yaml:"instructions" doc:"instructions in the place of the merged ones of the upstreams; empty means none"`
 
 	Hosts  []string `yaml:"hosts" format:"host" doc:"values of Host that get the profile at /mcp; they are accepted like those of allowed_hosts"`

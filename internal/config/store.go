@@ -26,7 +26,7 @@ type Store struct {
 	URL    Secret    `yaml:"url" format:"store-url" doc:"servers of kind redis: redis://[user:password@]host[:port][/db], redis+sentinel://host,host/name[/db] or redis+cluster://host,host; rediss for TLS"`
 	Prefix string    `yaml:"prefix" default:"mcpgateway" format:"store-prefix" doc:"begins all keys in the store; replicas with another prefix are another deployment"`
 	TLS    ClientTLS `yaml:"tls" doc:"TLS toward the store, for URLs that begin with rediss"`
-	Keys   []Secret  `yaml:"key" format:"seal-key" single:"true" doc:"keys that seal what is in the store, the first for new values; empty means those of bridge.keys"`
+	Keys   []Secret  `yaml:"key" format:"seal-key" single:"true" doc:"keys that seal the values in the store, the first for new values; empty means those of bridge.keys"`
 }
 
 // ClientTLS says how the gateway reaches a server over TLS.

@@ -7,7 +7,7 @@ type Trim struct {
 	Examples           Trimmed `yaml:"examples" default:"keep" enum:"keep|drop" doc:"examples in schemas"`
 	Titles             Trimmed `yaml:"titles" default:"keep" enum:"keep|drop" doc:"titles of items, and in schemas"`
 	OutputSchema       Trimmed `yaml:"output_schema" default:"keep" enum:"keep|drop" doc:"schemas of results"`
-	Annotations        Trimmed `yaml:"annotations" default:"keep" enum:"keep|drop" doc:"annotations; hosts then take a tool for one that changes things"`
+	Annotations        Trimmed `yaml:"annotations" default:"keep" enum:"keep|drop" doc:"annotations; without them hosts assume that a tool changes things"`
 	Icons              Trimmed `yaml:"icons" default:"keep" enum:"keep|drop" doc:"icons"`
 }
 

@@ -77,7 +77,7 @@ type Upstream struct {
 
 	Connection `yaml:",inline"`
 
-	Breaker Breaker `yaml:"breaker" doc:"circuit breaker: calls fail at once while the server fails or hangs"`
+	Breaker Breaker `yaml:"breaker" doc:"circuit breaker: calls fail immediately while the server fails or hangs"`
 
 	HealthInterval time.Duration `yaml:"health_interval" default:"1m" min:"0s" doc:"how long the server may send nothing before the gateway asks whether it is there; 0s turns that off"`
 
@@ -116,7 +116,7 @@ type Connection struct {
 	// URL may carry a key in its query: log RedactedURL instead.
 	URL string `yaml:"url" alias:"serverUrl|httpUrl" format:"url" blank:"true" doc:"URL of a remote server"`
 	// URLs are all URLs if there are several; then URL is the first one.
-	URLs    []string    `yaml:"urls" format:"url" doc:"URLs of one remote server, in the place of url; each session uses one that works"`
+	URLs    []string    `yaml:"urls" format:"url" doc:"URLs of one remote server, in place of url; each session uses a working URL"`
 	Headers Headers     `yaml:"headers" format:"headers" doc:"HTTP headers for the remote server; {{principal.subject}} and the like stand for the calling principal"`
 	Auth    Credentials `yaml:"auth,omitempty" doc:"credentials for the remote server"`
 
@@ -131,7 +131,7 @@ type Connection struct {
 	MaxConcurrent int           `yaml:"max_concurrent" default:"64" min:"1" max:"1000000" doc:"calls that run at the same time"`
 	MaxQueue      int           `yaml:"max_queue" default:"256" min:"0" max:"1000000" doc:"calls that wait while max_concurrent run; more are refused"`
 
-	Session     Session  `yaml:"session" default:"shared" enum:"shared|per-client|per-principal" doc:"who shares a session with the server, and with it the server's state"`
+	Session     Session  `yaml:"session" default:"shared" enum:"shared|per-client|per-principal" doc:"which clients share a session with the server, and with it the server's state"`
 	MaxSessions int      `yaml:"max_sessions" default:"100" min:"1" max:"100000" doc:"sessions of clients or principals at the same time; no principal, or address, has more than is left for the others"`
 	AskCalls    AskCalls `yaml:"ask_calls" default:"refuse" enum:"refuse|serialize" doc:"whether questions that name no call are refused while calls of several clients run, or one call runs at a time"`
 	Roots       []Root   `yaml:"roots" doc:"answer of a shared session to roots/list"`
@@ -151,8 +151,8 @@ func (c *ClientCert) check(m *mapping) {
 
 // Breaker configures the circuit breakers of the sessions with an upstream.
 type Breaker struct {
-	Failures int           `yaml:"failures" default:"5" min:"0" max:"1000000" doc:"failed calls in a row, not of one principal alone, after which calls fail at once; 0 turns the breaker off"`
-	Open     time.Duration `yaml:"open" default:"10s" min:"1ms" max:"1h" doc:"how long calls fail at once before one is tried"`
+	Failures int           `yaml:"failures" default:"5" min:"0" max:"1000000" doc:"failed calls in a row, not of one principal alone, after which calls fail immediately; 0 turns the breaker off"`
+	Open     time.Duration `yaml:"open" default:"10s" min:"1ms" max:"1h" doc:"how long calls fail immediately before one is tried"`
 }
 
 // ProcessLimits bound what a program may use; 0 means no limit.
