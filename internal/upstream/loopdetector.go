@@ -19,8 +19,8 @@ const (
 	maxID     = 64
 )
 
-// LoopDetector knows which gateways are before and behind this one. All methods may be
-// called by many goroutines at once. A nil LoopDetector detects nothing.
+// LoopDetector keeps the ids of the gateways in front of and behind this one. All
+// methods may be called concurrently. A nil LoopDetector detects nothing.
 type LoopDetector struct {
 	id     string
 	before []string // gateways that started this one as their server

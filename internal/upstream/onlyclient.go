@@ -10,12 +10,12 @@ import (
 )
 
 // onlyClientTime is how long the first sessions with upstreams wait for the client.
-// Hosts send initialize at once.
+// Hosts send initialize immediately.
 const onlyClientTime = 2 * time.Second
 
 // OnlyClient is the client of a gateway that serves just one, over standard input and
 // output. Each upstream then has a single session, which is that client's and gathers
-// the catalog too. Its methods may be called by many goroutines at once.
+// the catalog too. Its methods may be called concurrently.
 type OnlyClient struct {
 	waiting sync.Once     // starts the time in which the client is waited for
 	ready   chan struct{} // closed when the client is known, or that time is over

@@ -85,24 +85,25 @@ type Scoping struct {
 	Sharing     Sharing
 	MaxSessions int           // sessions of clients or principals: 100
 	SessionIdle time.Duration // how long an unused session is kept: 30m
-	// OnlyClient is the one client that there is; nil: there may be any number.
+	// OnlyClient is the only client of the gateway; nil: there may be any number of
+	// clients.
 	OnlyClient *OnlyClient
 	// Personal says that the lists of the server may depend on the principal, so that
-	// authenticated principals get lists of their own, see [Sessions.Gather].
+	// authenticated principals get their own lists, see [Sessions.Gather].
 	Personal bool
 	// Serialize runs one call at a time in each session, so that a request of the server
 	// outside the streams of calls can belong to only one call.
 	Serialize bool
 }
 
-// Hooks are told what happens at the upstream. Each may be nil.
+// Hooks are called when something happens at the upstream. Each may be nil.
 type Hooks struct {
 	Observer Observer
 	Outside  Outside // finds clients outside of their calls
-	// AskRefused is told the method of each request of the server that is refused
+	// AskRefused is called with the method of each request of the server that is refused
 	// because its client is unknown. It must not block.
 	AskRefused func(method string)
-	// Gathered is told the key of a principal whose lists have changed, see
+	// Gathered is called with the key of a principal whose lists have changed, see
 	// [Sessions.Own]. It must not block or call Sessions.
 	Gathered func(principal string)
 }
@@ -118,7 +119,7 @@ func (o *Options) origin() Origin {
 // instances counts the connectors that were ever made.
 var instances atomic.Uint64
 
-// Observer is told of events at an upstream. The goroutines of the connector call its
+// Observer receives events of an upstream. The goroutines of the connector call its
 // methods, one call at a time and in order for each method. They must not block.
 type Observer interface {
 	// Changed is called with each new Snapshot.
@@ -142,8 +143,8 @@ type Origin struct {
 }
 
 // Outside finds the clients of messages that a server sends outside of calls. Its methods
-// may be called by any goroutine, and must not block. The returned Call stands in for a
-// real one: its back channel leads to the client at any time.
+// may be called by any goroutine, and must not block. The returned Call replaces a real
+// one: its back channel reaches the client at any time.
 type Outside interface {
 	// Client is for messages that are for this client.
 	Client(from Origin, c *call.Client) *call.Call

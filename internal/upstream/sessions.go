@@ -41,21 +41,20 @@ const (
 const maxSets = 16
 
 // catalogMaxAge is the age at which the catalog of an idle upstream is gathered again when
-// a session with a server process of its own opens.
+// a session with its own server process opens.
 const catalogMaxAge = time.Hour
 
 // setsRetryAfter is when a further shared session is tried with a server that refused one.
 const setsRetryAfter = 5 * time.Minute
 
-// Sessions are all sessions with one upstream: the catalog session, which gathers the
-// catalog and determines the state of the upstream, and the sessions of clients,
-// principals and sets of capabilities. The first call that needs a session opens it.
-// It ends with its client, after Options.SessionIdle without use, and with Run. A lost
-// session is opened again. Sessions of principals gather lists of their own if
+// Sessions are all sessions with one upstream: the catalog session, which gathers the catalog and determines
+// the state of the upstream, and the sessions of clients, principals and sets of capabilities. The first
+// call that needs a session opens it. It ends with its client, after Options.SessionIdle without use, and
+// with Run. A lost session is opened again. Sessions of principals gather their own lists if
 // Options.Personal is set.
 //
 // All sessions share one limit of calls, the facts about tools that the catalog session
-// knows, and one set of metrics. All methods may be called by many goroutines at once.
+// knows, and one set of metrics. All methods may be called concurrently.
 type Sessions struct {
 	o              *Options // of the catalog session
 	catalogSession *connector.Connector
@@ -139,7 +138,7 @@ func (s *Sessions) Transport() transport.Kind {
 }
 
 // Run keeps the sessions open until ctx ends. It returns when every goroutine, process
-// and connection has ended: nil after ctx ended, or at once an error about the options.
+// and connection has ended: nil after ctx ended, or immediately an error about the options.
 // Call it once.
 func (s *Sessions) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -24,7 +24,7 @@ const (
 
 // sessionScope says who shares a session: one client, one principal, or all clients
 // with one set of capabilities. A nil sessionScope is that of all clients. Its methods
-// may be called by many goroutines at once.
+// may be called concurrently.
 type sessionScope struct {
 	origin Origin
 	// declared is what the session declares. It changes only between two
@@ -38,7 +38,7 @@ type sessionScope struct {
 	latest  atomic.Pointer[call.Principal] // the principal with the credentials that expire last
 	outside Outside                        // may be nil
 	// catalogSession is the session that gathers the catalog, if both are with one
-	// server process; nil if each session has a process of its own.
+	// server process; nil if each session has its own process.
 	catalogSession *connector.Connector
 	rootsAnswered  chan struct{} // capacity 1: the server has been told the roots
 
@@ -49,7 +49,7 @@ type sessionScope struct {
 	announceRoots func()       // tells the server that the roots have changed
 }
 
-// declaration is what a session declares to the server.
+// declaration has the capabilities that a session declares to the server.
 type declaration struct {
 	capabilities wire.Raw
 	roots        bool // the client's are relayed
@@ -281,7 +281,7 @@ func (p *sessionScope) forgetClient(key string) {
 	}
 }
 
-// answered notes that the server got the answer to a request of its own.
+// answered records that the server got the answer to a request that it had sent.
 func (p *sessionScope) answered(method string) {
 	if p == nil || method != wire.MethodRootsList {
 		return

@@ -35,7 +35,7 @@ const firstTry = 10 * time.Second
 // session stays at its URL as long as its conversation lasts; each new conversation takes
 // the URL with the fewest sessions that has not failed of late. A URL that failed is
 // avoided for a while that grows with each failure, and then tried by one session. If all
-// have failed, all are tried. The methods may be called by many goroutines at once.
+// have failed, all are tried. The methods may be called concurrently.
 type urlPool struct {
 	mu  sync.Mutex
 	all []*pooledURL

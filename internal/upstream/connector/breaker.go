@@ -8,7 +8,7 @@ import (
 )
 
 // breaker is the circuit breaker of one session. After some failed calls in a row it
-// refuses calls, so that nobody waits for a server that fails or hangs.
+// refuses calls, so that no call waits for a server that fails or hangs.
 //
 //	closed ── failures in a row ──▶ open ── after Open, the next call ──▶ half-open
 //	   ▲                              ▲                                      │
@@ -23,7 +23,7 @@ import (
 // are the arguments of one client to refuse those of others.
 //
 // A call takes no lock while the breaker is closed and the last call did not fail. The
-// methods may be called by many goroutines at once.
+// methods may be called concurrently.
 type breaker struct {
 	health  *Health
 	metrics *Metrics

@@ -30,8 +30,8 @@ func (c *Connector) probe(why protocol.Suspicion) {
 	c.o.Session.Suspect(why)
 }
 
-// SessionKind says what one more session with the server is, as the last conversation
-// showed.
+// SessionKind returns the kind of an additional session with the server, as the last
+// conversation showed.
 func (c *Connector) SessionKind() protocol.SessionKind {
 	return protocol.SessionKind(c.sessionKind.Load())
 }

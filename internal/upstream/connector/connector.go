@@ -21,7 +21,7 @@ import (
 
 // Connector keeps a conversation with one upstream open, and opens another one when it
 // is lost. The goroutine of [Connector.Run] opens and ends conversations; all other
-// methods may be called by many goroutines at once, at any time.
+// methods may be called concurrently, at any time.
 type Connector struct {
 	o      *Options
 	slots  *fairLimiter // slots of calls, shared by all sessions with the upstream
@@ -109,7 +109,7 @@ func (c *Connector) measure() {
 
 // Run connects, and connects again after a loss, until ctx ends. It returns when every
 // goroutine, process and connection of the connector has ended: nil after ctx ended, or
-// at once an error about the options. Calls fail from then on. Call it once.
+// immediately an error about the options. Calls fail from then on. Call it once.
 func (c *Connector) Run(ctx context.Context) error {
 	c.o.Metrics.began(c.o.Name)
 	c.measure() // a former connector of the upstream may have deleted the series since New

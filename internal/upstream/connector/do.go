@@ -16,7 +16,7 @@ import (
 // Do sends a call, with native names and URIs, to the server and returns its answer. It
 // waits for a free slot, and for a conversation if an attempt to open one runs or is
 // due, all within the timeout of the call. While the circuit breaker of the session is
-// open, the call fails at once, see [breaker].
+// open, the call fails immediately, see [breaker].
 //
 // The error is a *wire.Error or that of ctx. The *wire.Error is the unchanged error of
 // the server, or one with CodeInternal whose data says what went wrong. Nothing uses the
@@ -226,8 +226,8 @@ func (c *Connector) Await(ctx context.Context) (protocol.Conn, error) {
 
 // await returns the conversation, unless it is past, which the caller knows to have
 // ended. If there is none it asks for an attempt and waits for the outcome, at most
-// StartupWait. While the server asks for a pause it fails at once. The caller has begun a
-// use.
+// StartupWait. While the server asks for a pause it fails immediately. The caller has
+// begun a use.
 func (c *Connector) await(ctx context.Context, past protocol.Conn) (protocol.Conn, error) {
 	if found := c.current(); found != nil && found != past {
 		return found, nil

@@ -1,6 +1,6 @@
 // Package connector keeps one connection with an MCP server open, and sends calls over
-// it. It knows attempts, limits, the catalog, subscriptions and log levels; it does not
-// know who shares the session, and no transport.
+// it. It implements attempts, limits, the catalog, subscriptions and log levels. It does
+// not know which clients share the session, and knows no transport.
 //
 //	Do, Subscribe, SetLogLevel ─▶ ┌───────────┐ ─ Call, Listen ─▶ ┌───────────────┐
 //	                              │ Connector │                   │ protocol.Conn │ ◀═▶ server
@@ -11,20 +11,20 @@
 // (do.go), the time and the slot of one call (callguard.go), slots of all calls
 // (limiter.go), the catalog (catalogrefresh.go, lists.go, tools.go), subscriptions
 // (subscriptions.go, subscriptionsync.go), the log level (loglevel.go), a method that no
-// revision has (draft.go). What changes in the life of a connection is one struct that
-// two functions read and change (state.go).
+// revision has (draft.go). The changing state of a connection is one struct, which two
+// functions read and change (state.go).
 //
 // # Guarantees
 //
 // A call ends with an answer of the server, or with an error that says what went wrong.
 // A malformed answer ends one call, never the conversation. No call is sent twice unless
-// that is certainly harmless. Nothing uses the back channel of a call after the call has
+// that is certainly safe. Nothing uses the back channel of a call after the call has
 // ended.
 //
 // # Concurrency
 //
 // [Connector.Run] is one goroutine, which opens and ends conversations and gathers the
 // catalog. In each conversation one more goroutine keeps the subscriptions. A [Snapshot]
-// is immutable. All other methods may be called by many goroutines at once. Run returns
-// when every goroutine, process and connection of the connector has ended.
+// is immutable. All other methods may be called concurrently. Run returns when every
+// goroutine, process and connection of the connector has ended.
 package connector

@@ -14,8 +14,8 @@ import (
 
 // draft remembers whether the server of a conversation knows resources/metadata
 // (SEP-2093), which no revision has and no server declares. The first such request in
-// each conversation shows it. The zero draft is ready for use. It may be used by many
-// goroutines at once.
+// each conversation shows it. The zero draft is ready for use. It may be used
+// concurrently.
 type draft struct{ known atomic.Pointer[draftFact] }
 
 type draftFact struct {

@@ -52,7 +52,7 @@ func excessOf(method string) string {
 // noteLimiter limits the notifications of one session that belong to no call, so that a
 // flood costs others nothing. Log messages over the limit are dropped. Changes of a list or
 // a resource wait for their turn, one of each, so that the last change is always reported.
-// The methods may be called by many goroutines at once.
+// The methods may be called concurrently.
 type noteLimiter struct {
 	c    *Connector
 	logs *rate.Limiter

@@ -14,10 +14,10 @@ type HealthSettings struct {
 	Interval time.Duration // how long a server may send nothing before it is probed; 0: it is not
 }
 
-// Health is what all sessions with one upstream share about its health. Each session has a
-// breaker of its own: the session of one principal may fail where others work. The methods
-// may be called by many goroutines at once. The breakers of a nil *Health stay closed, and
-// its servers are not probed.
+// Health is the shared health state of all sessions with one upstream. Each session has its
+// own breaker, because the session of one principal may fail while others work. The methods
+// may be called concurrently. The breakers of a nil *Health stay closed, and its servers
+// are not probed.
 type Health struct {
 	current atomic.Pointer[HealthSettings]
 
@@ -74,8 +74,8 @@ func (h *Health) Open() (sessions int, since time.Time) {
 const settingsCheck = time.Minute
 
 // nextProbe returns how long to wait before the next probe of an idle server, up to a tenth
-// longer than configured, so that not all servers are probed at once. on says whether
-// servers are probed.
+// longer than configured, so that not all servers are probed at the same time. on says
+// whether servers are probed.
 func (h *Health) nextProbe() (wait time.Duration, on bool) {
 	interval := h.settings().Interval
 	if interval <= 0 {

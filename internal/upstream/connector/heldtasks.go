@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// maxTaskHold bounds how long a task of which nobody asks keeps the connection open.
+	// maxTaskHold bounds how long a task keeps the connection open if no client asks about
+	// it.
 	maxTaskHold = time.Hour
 	// maxHeldTasks bounds the tasks that keep the connection open; further ones do not.
 	maxHeldTasks = 16384
@@ -17,8 +18,8 @@ const (
 
 // heldTasks are the tasks of clients that live at the server: they would be lost with the
 // connection. A task is held until its result was fetched, it failed or was cancelled, its
-// ttl has passed, or nobody has asked about it for maxTaskHold. The zero value is ready for
-// use, by any number of goroutines.
+// ttl has passed, or no client has asked about it for maxTaskHold. The zero value is ready
+// for use, concurrently.
 type heldTasks struct {
 	mu   sync.Mutex
 	ends map[string]time.Time // by id

@@ -13,7 +13,7 @@ import (
 )
 
 // Lifetime says when the connection of a catalog session opens and ends. The zero value
-// opens it at once and keeps it open.
+// opens it immediately and keeps it open.
 type Lifetime struct {
 	// Lazy opens the connection when a call, subscription or task needs it. An upstream
 	// whose catalog is unknown is connected once to gather it.
@@ -39,7 +39,7 @@ type GatherSlots chan struct{}
 // NewGatherSlots returns slots for n connectors.
 func NewGatherSlots(n int) GatherSlots { return make(GatherSlots, n) }
 
-// usage says what needs the connection. Its fields may be used by many goroutines at once.
+// usage says what needs the connection. Its fields may be used concurrently.
 type usage struct {
 	users    atomic.Int64  // calls, subscriptions and waits for the connection
 	lastUse  atomic.Int64  // when a use last ended, in Unix nanoseconds; kept for a limited lifetime
@@ -120,7 +120,7 @@ func (c *Connector) observeTasks(cl *call.Call, res call.Result) {
 	}
 }
 
-// opening is what is known before an attempt to connect.
+// opening is the state before an attempt to connect.
 type opening struct {
 	known  bool // the catalog is known, and no attempt has failed since
 	opened bool // there was a conversation before
@@ -133,8 +133,8 @@ func (c *Connector) mayRest(o opening) bool {
 	case c.usage.users.Load() > 0:
 		return false
 	case !c.gathersLists():
-		// A server may ask for roots at once, and the calls that run say whose roots those
-		// are, so a session that gathers no lists opens with its first call.
+		// A server may ask for roots immediately, and the calls that run say whose roots
+		// those are, so a session that gathers no lists opens with its first call.
 		return !o.opened
 	case !c.isCatalogSession() || !o.known || c.usage.outdated.Load():
 		return false

@@ -54,7 +54,7 @@ type waiter struct {
 }
 
 // fairLimiter hands out a limited number of slots to calls. Owners whose calls wait
-// take turns. Its methods may be called by many goroutines at once.
+// take turns. Its methods may be called concurrently.
 type fairLimiter struct {
 	queue *limiterQueue
 	size  int
@@ -203,9 +203,10 @@ func (p *fairLimiter) handOver() {
 // reacquireTimeout bounds how long a call that was asked something waits for a slot.
 const reacquireTimeout = 5 * time.Second
 
-// reacquire takes a slot for a call that released its own, before all calls that
-// never had one. If no slot becomes free within reacquireTimeout, or ctx ends, the
-// call goes on without one: the server may do nothing else before this call ends.
+// reacquire takes a slot for a call that released its own, before all calls that never
+// had one. If no slot becomes free within reacquireTimeout, or ctx ends, the call
+// continues without a slot, because the server may do nothing else before this call
+// ends.
 func (p *fairLimiter) reacquire(ctx context.Context) {
 	q := p.queue
 	q.mu.Lock()

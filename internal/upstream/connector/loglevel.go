@@ -108,9 +108,9 @@ func newLogLevelSync(o *Options, c protocol.Conn) *logLevelSync {
 	return s
 }
 
-// tell tells the server the level unless it was told already. LevelNone changes
-// nothing: a server cannot be told to choose for itself again. A server that refuses a
-// level is not asked for the same level again.
+// tell sends the level to the server unless it was already sent. LevelNone changes nothing, because the
+// protocol cannot reset the level of a server. If the server refuses a level, the same level is not
+// sent again.
 func (s *logLevelSync) tell(ctx context.Context, level wire.Level) {
 	if level == wire.LevelNone || s.has(level) {
 		return
@@ -135,7 +135,7 @@ func (s *logLevelSync) tell(ctx context.Context, level wire.Level) {
 	}
 }
 
-// has reports whether the server was told this level last.
+// has reports whether this level was the last one that was sent to the server.
 func (s *logLevelSync) has(level wire.Level) bool { return wire.Level(s.told.Load()) == level }
 
 // forget notes that the server has forgotten its level.

@@ -21,7 +21,7 @@ type Options struct {
 	// returns its error. The dialer may ask the connector for the header parameters of
 	// tools, and should tell it what the server has printed.
 	Dialer func(c *Connector) (protocol.Dialer, error)
-	// Session answers for those who use the session; nil: nobody is told of anything.
+	// Session is called for the clients of the session. It may be nil.
 	Session Session
 	// Beside is the connector of another session with the same upstream. Both share one
 	// limit of calls, and the facts about tools unless this one gathers lists itself.
@@ -52,29 +52,29 @@ type Limits struct {
 	Timeout       time.Duration // of a call without progress, and of an attempt to connect: 60s
 	MaxDuration   time.Duration // of a call: 1h
 	StartupWait   time.Duration // how long a call waits for a connection: 10s
-	MaxConcurrent int           // calls at once: 64
+	MaxConcurrent int           // calls at the same time: 64
 	MaxQueue      int           // calls waiting for their turn: 256
 	RefreshMin    time.Duration // least time between refreshes without a notification: 30s
 }
 
-// Start says when a connector connects, and what it knows before. The zero value connects
-// at once and knows nothing.
+// Start says when a connector connects, and which data it has from an earlier run. The
+// zero value connects immediately and knows nothing.
 type Start struct {
 	Lifetime Lifetime // see also [Connector.SetLifetime]
-	// Remembered is what was known of the upstream in an earlier run, nil if nothing was.
-	// Only the fields of the last conversation count.
+	// Remembered is the snapshot of the upstream from an earlier run, nil if there is
+	// none. Only the fields of the last conversation count.
 	Remembered  *Snapshot
 	GatherSlots GatherSlots // shared with other upstreams; nil: no bound
 }
 
-// Role says what a connector does beside calls.
+// Role says what a connector does in addition to calls.
 type Role uint8
 
 const (
 	// GathersCatalog is the role of the connector that gathers the lists, and determines
 	// the state of the upstream. Its Lifetime says when it connects.
 	GathersCatalog Role = iota
-	// GathersLists is the role of a connector that connects at once and gathers lists
+	// GathersLists is the role of a connector that connects immediately and gathers lists
 	// which differ from those of the catalog.
 	GathersLists
 	// OnlyCalls is the role of a connector that gathers no lists. It connects for the
@@ -82,8 +82,8 @@ const (
 	OnlyCalls
 )
 
-// Session answers for those who use a session. Its methods may be called by many
-// goroutines at once. Only Declare and AwaitSettled may block.
+// Session is the interface to the clients that share a session. Its methods may be called
+// concurrently. Only Declare and AwaitSettled may block.
 type Session interface {
 	// Declare is called before each attempt to connect: from then on the capabilities
 	// that the session declares do not change. It may wait until they are known.
@@ -102,7 +102,7 @@ type Session interface {
 	Notified(method string, params wire.Raw)
 }
 
-// LoopDetector knows which gateways are behind the upstream.
+// LoopDetector keeps the ids of the gateways behind the upstream.
 type LoopDetector interface {
 	protocol.LoopDetector
 	// Forget says that the upstream is not connected any more.
@@ -139,7 +139,7 @@ func (o Options) withDefaults() *Options {
 	return &o
 }
 
-// noSession is a Session whose users need not be told of anything.
+// noSession is a Session that ignores all calls.
 type noSession struct{}
 
 func (noSession) Declare(context.Context)                     {}

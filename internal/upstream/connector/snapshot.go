@@ -40,8 +40,8 @@ func (s State) String() string {
 	}
 }
 
-// Snapshot is what a connector knows of its upstream at one time. It is immutable, with
-// everything that it points to.
+// Snapshot is the state of an upstream, as a connector knows it at one time. It is
+// immutable, with everything that it points to.
 type Snapshot struct {
 	Name  string
 	State State
@@ -57,7 +57,7 @@ type Snapshot struct {
 	Settled bool
 	// Lost says that the upstream is down because its conversation ended, and that no
 	// attempt has failed since, and no conversation ended before its lists were gathered.
-	// Most such servers are back at once with the same lists.
+	// Most such servers are back immediately with the same lists.
 	Lost bool
 
 	// The following fields are of the last conversation, even if the upstream is down, or
@@ -81,7 +81,8 @@ type FailedLists struct {
 	Tools, Prompts, Resources, Templates FailedList
 }
 
-// FailedList is a list that could not be gathered. The zero value is one that could.
+// FailedList says why a list could not be gathered. The zero value is a list that was
+// gathered.
 type FailedList struct {
 	Reason string // for users, without secrets
 	Since  time.Time
@@ -96,8 +97,8 @@ func (s *Snapshot) Available() bool {
 	return s.Up() || s.State == Idle || s.State == Connecting && s.Revision != ""
 }
 
-// Unlisted reports whether there is a conversation whose lists fail, and nothing of the
-// upstream is known.
+// Unlisted reports whether the lists of the conversation fail and no items of the upstream
+// are known.
 func (s *Snapshot) Unlisted() bool {
 	c := &s.Catalog
 	return s.State == Degraded && len(c.Tools)+len(c.Prompts)+len(c.Resources)+len(c.Templates) == 0
@@ -111,7 +112,7 @@ type Catalog struct {
 	Templates []wire.Raw
 }
 
-// Changes counts the notifications of changed lists. Clients are told of a change even
+// Changes counts the notifications of changed lists. Clients are notified of a change even
 // if the items stayed the same.
 type Changes struct {
 	Tools     uint64

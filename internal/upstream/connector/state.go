@@ -63,10 +63,10 @@ func (c *Connector) view(read func(s *state)) {
 	read(&c.state)
 }
 
-// update changes the state. Then it applies the rules that hold for every change: calls
-// that wait for a conversation are woken, the goroutine that has new work is woken, and
-// the Session is told of a new snapshot. It hears of snapshots in order, and
-// the state can be read meanwhile.
+// update changes the state. Then it applies the rules for every change: it wakes calls
+// that wait for a conversation, wakes the goroutine that has new work, and passes a new
+// snapshot to the Session. The Session gets snapshots in order, and the state can be
+// read meanwhile.
 func (c *Connector) update(change func(s *state)) {
 	c.publish.Lock()
 	defer c.publish.Unlock()

@@ -75,8 +75,8 @@ func (c *Connector) subscribe(ctx context.Context, uri string) error {
 	return err
 }
 
-// Unsubscribe takes one successful call of Subscribe back. The server is told after the
-// last one. It does not block.
+// Unsubscribe undoes one successful call of Subscribe. After the last one the
+// subscription at the server is cancelled. It does not block.
 func (c *Connector) Unsubscribe(uri string) {
 	if c.removeSubscriber(uri) {
 		c.endUse()
@@ -150,7 +150,7 @@ func (c *Connector) takeUnsynced(n int) (uris []string) {
 	return uris
 }
 
-// subscriptionStatus is what the connector knows of a subscription.
+// subscriptionStatus is the status of a subscription.
 type subscriptionStatus uint8
 
 const (

@@ -71,7 +71,7 @@ type subscribeResult struct {
 	err       error
 }
 
-// request keeps the subscriptions of a legacy server, each by a request of its own
+// request keeps the subscriptions of a legacy server, each by a separate request
 // (2025-11-25, server/resources, "Subscriptions"). Only one request about a resource
 // runs at a time, so that the server gets them in order.
 func (y *subscriptionSync) request(ctx context.Context) {
@@ -242,8 +242,8 @@ func (y *subscriptionSync) relisten(ctx context.Context, all, fresh []string) er
 	return nil
 }
 
-// succeed notes that the server accepted a subscription. If subscribers were told so
-// before, an update may have been missed.
+// succeed records that the server accepted a subscription. If subscribers already got
+// that answer before, an update may have been missed, so they get one.
 func (y *subscriptionSync) succeed(uri string) {
 	y.synced[uri] = true
 	y.pause.Reset()
@@ -252,8 +252,9 @@ func (y *subscriptionSync) succeed(uri string) {
 	}
 }
 
-// fail notes that a subscription failed. Subscribers that were already told that it
-// succeeded are not told, and a lost request is not reported: both are tried again.
+// fail records that a subscription failed. It does not report the failure if the
+// request was lost, or if subscribers were already told that the subscription
+// succeeded: both are tried again.
 func (y *subscriptionSync) fail(uri string, err error) {
 	f, ok := errors.AsType[*protocol.CallError](err)
 	lost := ok && (f.ConnectionLost || f.NotSent)
@@ -275,7 +276,7 @@ func (y *subscriptionSync) tryAgain() {
 	y.c.resync(uris)
 }
 
-// forget begins anew: the server knows of no subscription.
+// forget resets the state: the server has no subscriptions.
 func (y *subscriptionSync) forget() {
 	clear(y.synced)
 	clear(y.failed)

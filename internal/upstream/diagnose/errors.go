@@ -101,9 +101,9 @@ func ContentName(mediaType string) string {
 }
 
 const (
-	// CheckServer is what to do about a program that does not speak MCP.
+	// CheckServer is the advice about a program that does not speak MCP.
 	CheckServer = "check that it is an MCP server which speaks over standard input and output"
-	// CheckStdio is what to do about a program that prints text which is not MCP.
+	// CheckStdio is the advice about a program that prints text which is not MCP.
 	CheckStdio = CheckServer + ", and that its args do not choose another transport"
 	// StartedAgain is the end of the advice about a program that has ended after it was ready.
 	StartedAgain = ": it is started again"
@@ -120,7 +120,7 @@ const (
 // nothing but text that is not MCP.
 const ReasonNonProtocolOutput = "the server prints text that is no MCP message"
 
-// NonProtocolOutput says what to do about a server that has printed this text.
+// NonProtocolOutput returns the advice about a server that has printed this text.
 func NonProtocolOutput(text []byte, mask func(string) string) string {
 	return fmt.Sprintf("the server prints text that is no MCP message, such as %q: %s", Excerpt(text, mask), CheckStdio)
 }

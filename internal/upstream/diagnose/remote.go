@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// RemoteServer is what Remote needs to know of a server.
+// RemoteServer has the data about a server that Remote needs.
 type RemoteServer struct {
 	Name string // of the upstream
 	URL  *url.URL

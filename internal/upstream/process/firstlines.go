@@ -15,7 +15,7 @@ const (
 
 // FirstLines are the lines that a program writes to its standard error when it starts. A
 // server that ends again and again writes the same ones each time, which would fill the log.
-// The zero value knows none. Its methods may be called by many goroutines at once.
+// The zero value knows none. Its methods may be called concurrently.
 type FirstLines struct {
 	mu    sync.Mutex
 	lines []uint64 // their digests

@@ -41,13 +41,13 @@ type Log struct {
 	To *zap.Logger
 	// Mask removes secrets from a line.
 	Mask func(line string) string
-	// Wrote is called when one of the first lines changes what the program's standard error
-	// says most about. It must not block. Nil: nobody is told.
+	// Wrote is called when one of the first lines changes the most informative text of the
+	// program's standard error. It must not block. It may be nil.
 	Wrote func(Words)
-	// First has the first lines of the program that was started before. Those that are the
-	// same again have the level debug, all other lines info. Nil: all have info.
+	// First has the first lines of the previous start of the program. Lines that occur
+	// again are logged on level debug, all other lines on level info. Nil: all have info.
 	First *FirstLines
-	// LeftOut is told how many lines were left out; nil: nobody is.
+	// LeftOut is called with the number of lines that were left out. It may be nil.
 	LeftOut func(lines int)
 }
 

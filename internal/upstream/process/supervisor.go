@@ -164,9 +164,9 @@ func reap(reaped chan<- exit) {
 	}
 }
 
-// watch returns the status of the program when all of its processes have ended. When
-// the program has ended, or the gateway closes the pipe, the remaining processes get
-// SIGTERM and then SIGKILL. A program that uses too much memory is killed at once, and the
+// watch returns the status of the program when all of its processes have ended. When the
+// program has ended, or the gateway closes the pipe, the remaining processes get SIGTERM
+// and then SIGKILL. A program that uses too much memory is killed immediately, and the
 // report gets the number of bytes.
 func watch(program int, reaped <-chan exit, closed <-chan struct{}, signals <-chan os.Signal, exceeded <-chan int64, report io.Writer) int {
 	code := 0

@@ -34,7 +34,7 @@ type Words struct {
 }
 
 // lastLines keeps the last lines of a program's standard error. Its methods may be called
-// by many goroutines at once.
+// concurrently.
 type lastLines struct {
 	began time.Time
 

@@ -12,7 +12,7 @@ import (
 // A message that names a task belongs to the call that waits for the task or holds it
 // (2025-11-25, basic/utilities/tasks, "Related Task Metadata"). Any other notification
 // belongs to the call that [PendingCalls.NotificationOwner] returns, and any other request
-// to the one that the session's owner chooses.
+// to the call that the session's owner chooses.
 func (c *Config) Addressee(t *PendingCalls, m wire.Message) *call.Call {
 	if task, ok := taskOf(m.Params); ok {
 		if waiting := t.waitingFor(task); waiting != nil {

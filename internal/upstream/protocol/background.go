@@ -10,7 +10,7 @@ import (
 const BackgroundTimeout = 10 * time.Second
 
 // BackgroundTasks are the goroutines that a conversation runs beside its calls. The zero
-// value is ready for use. The methods may be called by many goroutines at once.
+// value is ready for use. The methods may be called concurrently.
 type BackgroundTasks struct {
 	mu       sync.Mutex
 	finished bool
@@ -18,11 +18,11 @@ type BackgroundTasks struct {
 	wg       sync.WaitGroup
 }
 
-// MaxBackgroundTasks bounds the tasks that run at once. Without it, clients could make
-// ever more of them for a server that reads nothing.
+// MaxBackgroundTasks bounds the tasks that run at the same time. Without it, clients
+// could make ever more of them for a server that reads nothing.
 const MaxBackgroundTasks = 256
 
-// Start runs f in a goroutine of its own, with a context that ends after
+// Start runs f in a separate goroutine, with a context that ends after
 // BackgroundTimeout. It does nothing after Finish, or if too many tasks run.
 func (e *BackgroundTasks) Start(f func(ctx context.Context)) {
 	e.mu.Lock()
@@ -55,7 +55,7 @@ func (e *BackgroundTasks) FinishWithin(ctx context.Context) {
 }
 
 // Finish prevents new tasks and waits for those that run. Close the connections before:
-// that ends the tasks at once.
+// that ends the tasks immediately.
 func (e *BackgroundTasks) Finish() {
 	e.mu.Lock()
 	e.finished = true

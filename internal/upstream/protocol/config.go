@@ -9,7 +9,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Config is what a conversation needs, whatever its transport. Every member but Throttle is set.
+// Config configures a conversation over any transport. Every member but Throttle is set.
 type Config struct {
 	Logger     *zap.Logger
 	Mask       func(text string) string // removes secrets from a text of the server
@@ -38,27 +38,27 @@ type KnownEra interface {
 	Remember(era wire.Era) // EraUnknown forgets it
 }
 
-// SessionOwner answers for the clients of a session. Its methods are called by many
-// goroutines at once, and must not block.
+// SessionOwner answers for the clients of a session. Its methods are called concurrently,
+// and must not block.
 type SessionOwner interface {
-	// Capabilities returns what the session declares in initialize.
+	// Capabilities returns the capabilities that the session declares in initialize.
 	Capabilities() wire.Raw
 	// RelaysRoots reports whether roots/list goes to a client.
 	RelaysRoots() bool
 	// Principal returns the principal of requests that belong to no call, nil for the
 	// gateway itself.
 	Principal() *call.Principal
-	// Addressee returns the call that a request of the server belongs to which came on no
-	// call's stream, nil if that is not certain. inFlight is the call that the pending
-	// calls suggest, or nil.
+	// Addressee returns the call for a request of the server that arrived outside the
+	// streams of calls, nil if the call is not certain. inFlight is the call that the
+	// pending calls suggest, or nil.
 	Addressee(method string, inFlight *call.Call) *call.Call
-	// Task returns a call that stands in for the one that began a task, nil if nobody is
-	// known to wait for the task.
+	// Task returns a call in place of the one that began a task, nil if no client is known
+	// to wait for the task.
 	Task(id string) *call.Call
-	// Answered says that the server got a response to a request of its own.
+	// Answered says that the server got the response to a request that it had sent.
 	Answered(method string)
-	// Refused says that a request of the server was refused, as it may be for any of
-	// several clients.
+	// Refused says that a request of the server was refused because several clients are
+	// possible.
 	Refused(method string)
 	// ConnectionFailed says that a request has failed on its way, so that other sessions
 	// with the server are probed.
@@ -71,7 +71,7 @@ type SessionOwner interface {
 	Wrote(line string, isError bool)
 }
 
-// LoopDetector knows which gateways are in front of and behind this one.
+// LoopDetector keeps the ids of the gateways in front of and behind this one.
 type LoopDetector interface {
 	// Via returns the ids that the gateway sends to the server, "" for none.
 	Via() string

@@ -13,9 +13,9 @@ import (
 
 // Conn is one conversation with an upstream server, in one era, over one transport.
 //
-// Run is called once, everything else by many goroutines at once as soon as Dial has
-// returned, except for Listen, which one goroutine calls at a time. Canceling the
-// context of Run closes the Conn; nobody else does.
+// Run is called once, everything else concurrently as soon as Dial has returned,
+// except for Listen, which one goroutine calls at a time. Canceling the context
+// of Run closes the Conn; nothing else does.
 type Conn interface {
 	// Call sends one request and waits for its response. Progress, log messages and
 	// requests of the server that belong to the call go to c.Back. The params are those
@@ -81,11 +81,11 @@ var (
 // IsHung reports whether a conversation has ended because its server has stopped answering.
 func IsHung(why error) bool { return errors.Is(why, ErrHung) || errors.Is(why, ErrIdleHung) }
 
-// Traits describe a conversation to those who do not know its transport.
+// Traits describe a conversation independently of its transport.
 type Traits struct {
 	Sessions SessionKind
-	// Listens says that Listen subscribes to resources; otherwise each subscription is
-	// a request of its own.
+	// Listens says that Listen subscribes to resources; otherwise each subscription is a
+	// separate request.
 	Listens bool
 	// Asks says that the server may send requests.
 	Asks bool
@@ -103,12 +103,12 @@ type Traits struct {
 // Address is one of several addresses of a server.
 type Address struct {
 	N int // distinguishes it from the others
-	// Fails says that calls fail there. It reports whether another address may work: the
-	// next conversation will use that one.
+	// Fails says that calls fail at this address. It reports whether another address may
+	// work; the next conversation will use that address.
 	Fails func() (others bool)
 }
 
-// SessionKind says what one more session with a server is.
+// SessionKind is the kind of an additional session with a server.
 type SessionKind uint8
 
 const (
@@ -121,7 +121,7 @@ const (
 )
 
 // Stream is the stream on which a server sends notifications that belong to no call.
-// Its methods may be called by many goroutines at once.
+// Its methods may be called concurrently.
 type Stream struct {
 	known chan struct{} // closed when it is known whether there is such a stream
 	once  sync.Once     // closes known
@@ -180,7 +180,7 @@ type NotificationSink interface {
 	Missed()
 }
 
-// Hello holds what a server said about itself in the handshake.
+// Hello has the data about a server from the handshake.
 type Hello struct {
 	Revision     wire.Revision
 	Info         wire.Raw // serverInfo, nil if there is none

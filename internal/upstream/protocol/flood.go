@@ -23,7 +23,7 @@ const (
 // Throttle slows the readers of one session down when the server sends more messages than
 // anybody can use, so that the server waits and not the others: a pipe, or the buffer of a
 // connection, holds what is not read. A nil Throttle does nothing. The methods may be called
-// by many goroutines at once.
+// concurrently.
 type Throttle struct {
 	limiter  *rate.Limiter
 	exceeded func(kind string, n int)

@@ -79,7 +79,7 @@ func (s *Identity) withMeta(params wire.Raw, rev wire.Revision, c *call.Call) wi
 const maxMetaNames = len(`,"_meta":{"`+wire.MetaProtocolVersion+`":"2026-07-28","`+wire.MetaClientInfo+`":,"`+wire.MetaClientCapabilities+`":,"`+
 	wire.MetaLogLevel+`":"emergency"}`) + 1
 
-// clientMeta is what the metadata of a request says about the client.
+// clientMeta is the data about the client in the metadata of a request.
 type clientMeta struct{ info, capabilities wire.Raw }
 
 // metaOf returns what the metadata of a call says about its client, which is the gateway for calls

@@ -216,7 +216,7 @@ func (s *subscription) ends() <-chan error {
 	return s.ended
 }
 
-// follow waits for the end of a subscription in a goroutine of its own.
+// follow waits for the end of a subscription in a separate goroutine.
 func (r *listenerRun) follow(s *subscription) *subscription {
 	ctx, cancel := context.WithCancel(r.ctx)
 	s.close = cancel

@@ -20,7 +20,7 @@ const (
 )
 
 // Liveness checks whether the server of a conversation is alive. The zero value is ready
-// for use. The methods may be called by many goroutines at once.
+// for use. The methods may be called concurrently.
 type Liveness struct {
 	Received atomic.Uint64 // counts reads or messages from the server
 	waiting  atomic.Int64  // requests of the server without a response

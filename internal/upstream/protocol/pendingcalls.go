@@ -34,7 +34,7 @@ type answer struct {
 
 // PendingCalls is the table of the pending calls of one conversation. It assigns the
 // request ids, which are numbers that the conversation has not used before and are the
-// progress tokens too. Its methods may be called by many goroutines at once.
+// progress tokens too. Its methods may be called concurrently.
 type PendingCalls struct {
 	mu       sync.Mutex
 	last     int64

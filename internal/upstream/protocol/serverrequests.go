@@ -9,8 +9,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// MaxAsks bounds the requests of one server that are open at once. A request is open until
-// its response has been sent.
+// MaxAsks bounds the requests of one server that are open at the same time. A request is
+// open until its response has been sent.
 const MaxAsks = 256
 
 // codeUnanswered is the code of the response to a sampling request that nobody answered.
@@ -20,10 +20,10 @@ const codeUnanswered = -1
 
 // ServerRequests answers the requests that a legacy server sends. It answers ping itself,
 // and roots/list too if the session is shared. All others go through the back channel of
-// the call that they belong to. Its methods may be called by many goroutines at once.
+// the call that they belong to. Its methods may be called concurrently.
 //
 // A request that belongs to no call, or whose client did not declare the capability, is
-// answered at once. An elicitation that nobody answers is cancelled, not declined, since
+// answered immediately. An elicitation that nobody answers is cancelled, not declined, since
 // declining would mean that the user refused.
 type ServerRequests struct {
 	Config *Config
@@ -40,8 +40,8 @@ type ServerRequests struct {
 }
 
 // Serve answers the request m, which belongs to the call c, or to none if c is nil. It
-// returns at once; the response goes to Send unless ctx ends before. It must not be called
-// after or together with [ServerRequests.Wait].
+// returns immediately; the response goes to Send unless ctx ends before. It must not be
+// called after or together with [ServerRequests.Wait].
 func (a *ServerRequests) Serve(ctx context.Context, m wire.Message, c *call.Call) {
 	ctx, cancel := context.WithCancel(ctx)
 	a.Mu.Lock()

@@ -45,7 +45,7 @@ type Settings struct {
 	Start   inproc.StartFunc // for InProcess
 	HTTP    *httpconn.Config // for the transports over HTTP
 
-	MaxConcurrent int                  // calls at once
+	MaxConcurrent int                  // calls at the same time
 	Tools         httpconn.ToolHeaders // nil: no parameter of a tool goes into a header
 }
 

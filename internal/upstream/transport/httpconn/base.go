@@ -21,7 +21,7 @@ const (
 	watchTries = 4
 )
 
-// Conn holds what all conversations over HTTP have in common. Transports embed it.
+// Conn has the common state of all conversations over HTTP. Transports embed it.
 type Conn struct {
 	Config     *protocol.Config
 	HTTP       *Config

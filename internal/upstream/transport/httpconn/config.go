@@ -26,7 +26,7 @@ type Config struct {
 	// of the system.
 	TLS func() (*tls.Config, error)
 
-	// Book remembers the sessions that are open at the server; nil: nobody does.
+	// Book records the sessions that are open at the server. It may be nil.
 	Book SessionBook
 
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error) // nil: over the network
@@ -55,9 +55,9 @@ type SessionBook interface {
 	Closed(s OpenSession)
 }
 
-// Credentials authenticate requests to a server. Their methods are called by many
-// goroutines at once. The text of their errors is for clients; the error that such an
-// error unwraps to is for the log.
+// Credentials authenticate requests to a server. Their methods are called concurrently.
+// The text of their errors is for clients; the error that such an error unwraps to is for
+// the log.
 type Credentials interface {
 	// Headers returns headers of a request by their canonical names. They replace
 	// configured headers. who is the principal of the call or of the session, nil for

@@ -55,8 +55,8 @@ func (e *decodeError) callError() *protocol.CallError {
 	return &protocol.CallError{Reason: "the server's answer cannot be decompressed: " + e.why}
 }
 
-// gzipBody decompresses a body. Data that has arrived is read at once, so that events of a
-// stream do not wait for later ones. It is closed like any other body.
+// gzipBody decompresses a body. Data that has arrived is read immediately, so that events
+// of a stream do not wait for later ones. It is closed like any other body.
 type gzipBody struct {
 	src     io.ReadCloser
 	srcErr  error     // of src

@@ -1,6 +1,6 @@
-// Package httpconn is what the transports over HTTP have in common: connections,
+// Package httpconn has the common parts of the transports over HTTP: connections,
 // requests with credentials and redirects, responses that are JSON or an event stream,
-// and the check whether a server is still there.
+// and the liveness check of a server.
 //
 //	exchange ──▶ Endpoint (URL, headers, credentials) ──▶ pool (connections) ──▶ server
 //
@@ -12,6 +12,6 @@
 //
 // # Concurrency
 //
-// An endpoint and its pool may be used by many goroutines at once; an exchange belongs
-// to the goroutine of its request.
+// An endpoint and its pool may be used concurrently; an exchange belongs to the
+// goroutine of its request.
 package httpconn

@@ -360,7 +360,8 @@ func Discard(resp *http.Response) {
 	resp.Body.Close()
 }
 
-// drain reads a body to its end if the end comes at once. A server may keep a stream open.
+// drain reads a body to its end if the end comes immediately. A server may keep a stream
+// open.
 func drain(body io.ReadCloser) {
 	late := time.AfterFunc(drainTime, func() { body.Close() })
 	io.CopyN(io.Discard, body, maxDrain)

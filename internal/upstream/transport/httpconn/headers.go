@@ -11,7 +11,7 @@ import (
 )
 
 // Headers are the headers of a request: those that many requests share, and its own.
-// A copy is a value of its own.
+// A copy is independent of the original.
 type Headers struct {
 	shared http.Header // never changed
 	// own holds the first of the request's own headers without an allocation, more the
@@ -90,7 +90,7 @@ func (h Headers) withCredentials(credentials http.Header) Headers {
 	return h
 }
 
-// Shared returns the same headers for many requests: none of them has to make a map of its own.
+// Shared returns the same headers for many requests, so that no request has to make a map.
 // The principal, the request id and the trace context are not among them.
 func (h Headers) Shared() Headers { return newHeaders(h.all(nil)) }
 

@@ -14,7 +14,7 @@ import (
 	"mcpgateway/internal/sockio"
 )
 
-// Connecting has timeouts of its own, so that a host that drops packets is not taken for
+// Connecting has separate timeouts, so that a host that drops packets is not taken for
 // a slow tool.
 const (
 	dialTimeout      = 10 * time.Second

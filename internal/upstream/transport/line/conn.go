@@ -259,7 +259,7 @@ func (l *Conn) Traits() protocol.Traits {
 	return protocol.Traits{Sessions: protocol.SessionProcess, Listens: modern, Asks: !modern}
 }
 
-// cancel tells the server that nobody waits for the response any more. An initialize must
+// cancel tells the server that the response is no longer needed. An initialize must
 // not be cancelled (2025-11-25, basic/utilities/cancellation).
 func (l *Conn) cancel(f *protocol.PendingCall) {
 	if f.Call.Method == wire.MethodInitialize {

@@ -1,5 +1,5 @@
-// Package line is what the transports over lines have in common: each message is a line
-// of JSON on a pair of streams, in both eras.
+// Package line has the common parts of the transports over lines: each message is a
+// line of JSON on a pair of streams, in both eras.
 //
 //	Opener ──▶ Link (two streams, Stop) ──▶ dialer: initialize, server/discover
 //	                                          │
@@ -8,8 +8,8 @@
 // # Guarantees
 //
 // A line that is not a message is logged and skipped. A malformed response ends one
-// call, never the conversation. A server that does not read blocks no caller for longer
-// than the caller's context lasts, and what waits to be written is bounded.
+// call, never the conversation. A server that does not read blocks a caller at most
+// until the end of the caller's context, and the queue of lines to write is bounded.
 //
 // # Concurrency
 //

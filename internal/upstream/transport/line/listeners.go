@@ -112,7 +112,7 @@ func (f *listeners) listen(ctx context.Context, uris []string) ([]string, error)
 	return honored, nil
 }
 
-// maxOpening bounds the subscriptions that are opened at once.
+// maxOpening bounds the subscriptions that are opened at the same time.
 const maxOpening = 16
 
 // openAll subscribes to resources, and returns the acknowledged subscriptions. On errors

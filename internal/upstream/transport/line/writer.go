@@ -23,7 +23,7 @@ const maxNotificationBytes = 256 << 10
 var errClosed = errors.New("the writer is closed")
 
 // writer writes messages as lines from one goroutine, so that a server that does not read
-// blocks a call no longer than its context lasts. All waiting lines are written at once.
+// blocks a call no longer than its context lasts. All waiting lines are written together.
 type writer struct {
 	w io.Writer
 

@@ -241,7 +241,7 @@ func (s *Conn) Traits() protocol.Traits {
 	return protocol.Traits{Sessions: protocol.SessionStream, Asks: true}
 }
 
-// cancel tells the server that nobody waits for the response any more. An initialize must
+// cancel tells the server that the response is no longer needed. An initialize must
 // not be cancelled.
 func (s *Conn) cancel(f *protocol.PendingCall) {
 	if f.Call.Method == wire.MethodInitialize {

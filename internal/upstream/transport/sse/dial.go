@@ -15,7 +15,7 @@ type dialer struct {
 }
 
 // New returns a dialer for a server that speaks HTTP+SSE. concurrent is the number of
-// calls at once.
+// calls at the same time.
 func New(c *protocol.Config, http *httpconn.Config, concurrent int) protocol.Dialer {
 	return &dialer{config: c, http: http, concurrent: concurrent}
 }

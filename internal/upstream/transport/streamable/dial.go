@@ -31,14 +31,15 @@ import (
 type dialer struct {
 	o        *protocol.Config
 	http     *httpconn.Config
-	calls    int                  // at once
+	calls    int                  // at the same time
 	tools    httpconn.ToolHeaders // may be nil
 	fallback httpconn.Opener      // may be nil
 }
 
 // New returns a dialer for a server that speaks streamable HTTP. concurrent is the number
-// of calls at once. fallback opens the conversation if the server refuses initialize as
-// servers of another transport do; nil: no other transport is tried. tools may be nil.
+// of calls at the same time. fallback opens the conversation if the server refuses
+// initialize as servers of another transport do; nil: no other transport is tried. tools
+// may be nil.
 func New(c *protocol.Config, http *httpconn.Config, concurrent int, tools httpconn.ToolHeaders, fallback httpconn.Opener) protocol.Dialer {
 	return &dialer{o: c, http: http, calls: concurrent, tools: tools, fallback: fallback}
 }

@@ -162,7 +162,7 @@ func (l *legacyConn) once(ctx context.Context, s *session, c *call.Call) (call.R
 	return protocol.ResultOf(m, s.revision)
 }
 
-// cancel tells the server that nobody waits for the response any more: in the legacy era
+// cancel tells the server that the response is no longer needed: in the legacy era
 // a closed connection does not mean that.
 func (l *legacyConn) cancel(s *session, f *protocol.PendingCall) {
 	l.Background.Start(func(ctx context.Context) {

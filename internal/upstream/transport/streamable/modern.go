@@ -285,7 +285,7 @@ func (m *modernConn) ping(ctx context.Context) error {
 // probe checks whether the server responds and is still modern.
 func (m *modernConn) probe(ctx context.Context) error { return unreachable(m.ping(ctx)) }
 
-// subscribe prepares the request for one subscription, which has a stream of its own.
+// subscribe prepares the request for one subscription, which has its own stream.
 func (m *modernConn) subscribe(_ context.Context, c *call.Call) (func(ctx context.Context) error, error) {
 	return func(ctx context.Context) error { return m.readSubscription(ctx, c) }, nil
 }
