@@ -16,10 +16,10 @@
 //
 // # Guarantees
 //
-// A [Sealer], an [Elicitations] and a [TaskWait] may be used by any number of goroutines at
-// once; everything else is a function of its arguments. A Sealer opens only what it has sealed,
-// or another Sealer with one of its keys, for the same principal, method, name and arguments. It
-// does not guarantee that a state is used only once: a caller that needs this keeps account.
+// A [Sealer], an [Elicitations] and a [TaskWait] may be used concurrently; everything else is a
+// function of its arguments. A Sealer opens only texts that it, or another Sealer with one of
+// its keys, has sealed for the same principal, method, name and arguments. It does not guarantee
+// that a state is used only once: a caller that needs this has to remember used states.
 //
 // The package is pure: no network and no logger. AnswerRounds and TaskWait wait by the clock;
 // all other functions get the time as an argument.

@@ -35,9 +35,9 @@ func IsInputRequired(result wire.Value) bool {
 type Do func(ctx context.Context, c *call.Call) (call.Result, error)
 
 // AnswerRounds takes a call of a client that takes no rounds from its first result to its last.
-// It asks the questions of each round through the call's back channel, all at once, and sends the
-// call again with the answers and the exact requestState (2026-07-28, basic/patterns/mrtr, "Basic
-// Workflow"). The call's params are those of the first round.
+// It asks the questions of each round through the call's back channel, all at the same time, and
+// sends the call again with the answers and the exact requestState (2026-07-28,
+// basic/patterns/mrtr, "Basic Workflow"). The call's params are those of the first round.
 //
 // An elicitation that fails is answered as cancelled. An error of sampling or roots ends the
 // call with that error, because their answers can only be results.

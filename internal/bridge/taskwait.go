@@ -34,8 +34,7 @@ const (
 // notifications that [TaskWait.Notified] gets.
 //
 // A TaskWait is a [call.BackChannel] for messages about the task outside of calls. Its methods
-// may be called by many goroutines at once, at any time. They have no effect after Run has
-// returned.
+// may be called concurrently, at any time. They have no effect after Run has returned.
 type TaskWait struct {
 	c     *call.Call
 	id    string

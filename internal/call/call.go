@@ -80,8 +80,8 @@ type Result struct {
 	// Revision is the protocol revision of the upstream that answered, "" if the gateway
 	// answered itself.
 	Revision wire.Revision
-	// Complete says that Raw, as it was read, has no resultType but "complete". It is not known
-	// otherwise.
+	// Complete says that Raw, as it was read, has no resultType other than "complete". If it is
+	// false, the resultType is not known.
 	Complete bool
 	// Extra contains unknown members of the response's envelope, see wire.Message.
 	Extra string
@@ -98,14 +98,14 @@ type Result struct {
 // Value returns the value of Raw.
 func (r *Result) Value() wire.Value { return r.Long.ValueOf(r.Raw) }
 
-// Page is what a kept page has in common with other answers. It is immutable.
+// Page has the parts of a kept page that are the same in all answers. It is immutable.
 type Page struct {
 	Start int           // the bytes of Raw from here on are the same in all answers with Text
 	Text  *gzipped.Text // the compressed form of these bytes and the end of the response
 }
 
-// Refused is an error of a call that has an HTTP status of its own. It unwraps to the
-// *wire.Error that the client gets on every transport.
+// Refused is an error of a call with a specific HTTP status. It unwraps to the *wire.Error that the
+// client gets on every transport.
 type Refused struct {
 	Err *wire.Error
 	// RetryAfter says when to try again after a limit was reached. If it is not 0, the
@@ -165,7 +165,7 @@ const (
 // configured.
 var Anonymous = &Principal{Subject: "anonymous", AuthMethod: methodNone}
 
-// Local is the user who started the process and talks to it over pipes, at the default
+// Local is the principal of the user who started the process and uses it over pipes, at the default
 // profile.
 var Local = &Principal{Subject: "local", AuthMethod: methodLocal}
 
@@ -185,10 +185,9 @@ func (p *Principal) IsAnonymous() bool { return p.AuthMethod == methodNone }
 // IsLocal reports whether the principal is Local, in any profile.
 func (p *Principal) IsLocal() bool { return p.AuthMethod == methodLocal }
 
-// Key identifies the principal in its profile. It is equal for the same subject of the same
-// issuer with the same AuthMethod in the same profile, whatever their groups are. Everything
-// that one call leaves behind for a later one is bound to it: what a principal got in one
-// profile is worth nothing in another.
+// Key identifies the principal in its profile. It is equal for the same subject of the same issuer
+// with the same AuthMethod in the same profile, even if the groups differ. All state that a call
+// leaves for later calls is bound to it, so state of one profile is not valid in another.
 func (p *Principal) Key() string {
 	if p.Profile == "" {
 		return p.Identity()
@@ -196,9 +195,9 @@ func (p *Principal) Key() string {
 	return strings.Join([]string{profileMark + p.Profile, p.AuthMethod, p.Issuer, p.Subject}, "\x00")
 }
 
-// Identity identifies the principal in all profiles. It is the Key in the default profile.
-// Only what belongs to the person is bound to it: their credentials and grants, and the
-// budgets that they must not multiply by using several profiles.
+// Identity identifies the principal in all profiles. It is the Key in the default profile. Only
+// credentials, grants and budgets are bound to it, so that a principal cannot multiply its budgets
+// by using several profiles.
 func (p *Principal) Identity() string {
 	return strings.Join([]string{p.AuthMethod, p.Issuer, p.Subject}, "\x00")
 }

@@ -182,7 +182,7 @@ func (h *hook) run() {
 	}
 }
 
-// addHook registers a hook that runs when s ends, and runs it at once if s has ended. It
+// addHook registers a hook that runs when s ends, and runs it immediately if s has ended. It
 // calls f unless it has an inner Scope. f must not block, since the goroutine that ends s
 // may hold locks.
 func (s *Scope) addHook(h *hook, f func()) {

@@ -33,15 +33,15 @@ func (s Stage) String() string { return stageNames[s] }
 // SEP-414 for its place in _meta). Empty members are absent.
 type TraceContext struct{ Traceparent, Tracestate, Baggage string }
 
-// Tracer begins the spans of calls. Its methods may be called by many goroutines at once.
+// Tracer begins the spans of calls. Its methods may be called concurrently.
 type Tracer interface {
 	// Begin begins the span of a call. method is a method of the protocol, or "other". parent is the span of the call that makes it, nil for a
 	// request of a client: then the parent is the trace context that the client has sent.
 	Begin(c *Call, method string, parent Span, at time.Time) Span
 }
 
-// Span is a span of a trace. Its methods may be called by many goroutines at once. No text that
-// it gets is an argument of a call or a secret.
+// Span is a span of a trace. Its methods may be called concurrently. No text that it gets is an argument of a call or a
+// secret.
 type Span interface {
 	// Start begins a span below this one.
 	Start(stage Stage, at time.Time, about SpanStart) Span
@@ -55,7 +55,7 @@ type Span interface {
 	TraceID() string
 }
 
-// SpanStart is what is known about a stage when it begins. Empty members are not known.
+// SpanStart has the data about a stage at its beginning. Empty members are not known.
 type SpanStart struct {
 	Method, Item, Upstream string
 	Peer                   *Peer // that gets the request, if it is an upstream
@@ -70,7 +70,7 @@ type Peer struct {
 	Port     int    // 0 without an address
 }
 
-// SpanEnd is what is known about a call or a stage when it ends. Empty members are not known.
+// SpanEnd has the data about a call or a stage at its end. Empty members are not known.
 type SpanEnd struct {
 	Err       error
 	Outcome   string // of a call
@@ -82,9 +82,9 @@ type SpanEnd struct {
 	Revision  wire.Revision // of the upstream that answered
 }
 
-// Trace is how long one call spends in each stage, and the call's span if calls are traced. The
-// zero Trace records nothing. It must not be copied after Begin. Methods may be called on nil,
-// and, after Begin, by many goroutines at once.
+// Trace records how long a call spends in each stage, and has the call's span if calls are traced. The
+// zero Trace records nothing. It must not be copied after Begin. Methods may be called on nil, and,
+// after Begin, concurrently.
 type Trace struct {
 	// Message is the id of the request, as the client has sent it.
 	Message wire.ID
@@ -108,7 +108,7 @@ func (t *Trace) Begin(clock func() time.Time, span Span) {
 	}
 }
 
-// Follow gives the trace of a call that a request begins what is known of the request's own.
+// Follow copies the id, the trace context and the parent of a request to the trace of a call that the request begins.
 func (t *Trace) Follow(request *Trace) {
 	if request != nil {
 		t.Message, t.Incoming, t.Parent = request.Message, request.Incoming, request.Parent
@@ -139,15 +139,16 @@ func (t *Trace) Traceparent() string {
 	return ""
 }
 
-// Continue says that the call continues what the span with this trace context began, "" if it had none.
+// Continue links the span of the call to the span with this trace context, which began the work; "" means that there is
+// none.
 func (t *Trace) Continue(traceparent string) {
 	if span := t.Span(); span != nil && traceparent != "" {
 		span.Link(&TraceContext{Traceparent: traceparent})
 	}
 }
 
-// Spent returns the time that the call has spent in a stage so far. Stages of the same kind that
-// overlap count each.
+// Spent returns the time that the call has spent in a stage so far. The times of overlapping stages of the same kind
+// are added.
 func (t *Trace) Spent(s Stage) time.Duration {
 	if t == nil {
 		return 0

@@ -76,7 +76,7 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, principal *call.Pr
 }
 
 // answerBatch handles the messages of a batch. It returns the answers to its requests,
-// in their order, and the number of requests. Each message has a request id of its own.
+// in their order, and the number of requests. Each message has its own request id.
 func (s *Server) answerBatch(sess *session.Session, from sender, parts []wire.Raw, limits wire.Limits, newCall func(sender, *wire.Message) *exchange) (answers [][]byte, requests int) {
 	answers = make([][]byte, len(parts))
 	running := make(map[int]*exchange) // by the index of the message
@@ -116,7 +116,7 @@ func joinMessages(msgs [][]byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(msgs, []byte{','})...), ']')
 }
 
-// answerAlone answers a request on a goroutine of its own. It returns nil if there is
+// answerAlone answers a request on a separate goroutine. It returns nil if there is
 // no response.
 func (x *exchange) answerAlone(by func() answer) (msg []byte) {
 	defer x.Cancel(nil)

@@ -14,7 +14,7 @@ import (
 // clientCache keeps clients that modern requests have described: a client sends the same
 // description with each request, and would be made anew for each. A slot is chosen by the
 // client's hash, which nobody outside can compute, and has the last client that came to it. Its
-// methods may be called by many goroutines at once.
+// methods may be called concurrently.
 type clientCache struct {
 	slots [cachedClients]atomic.Pointer[cachedClient]
 	// shared makes the Keys of clients, which are then the same at all replicas; without it they are hashes.

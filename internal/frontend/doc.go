@@ -28,24 +28,24 @@
 //
 // # Guarantees
 //
-// A [Server] may be used concurrently. A call runs on the goroutine of its HTTP request.
-// There is one more goroutine for a response that has become a stream of events, for
-// each request of a batch, and for each request of a peer; it ends before the request,
-// or the peer, does. A call that can be parked has a goroutine of its own, which may
-// outlive the request, and ends with its result, with the last request that waits for
-// it, with its expiry, or with Run. No lock is held while the server waits for a Handler
-// or a client. The order of locks is: session table, session or response, replay store,
-// stream; peer set, peer, subscription set, stream; parkable call, park table.
+// A [Server] may be used concurrently. A call runs on the goroutine of its HTTP request. There
+// is one more goroutine for a response that has become a stream of events, for each request of a
+// batch, and for each request of a peer; it ends before the request, or the peer, does. A call
+// that can be parked has a separate goroutine, which may outlive the request, and ends with its
+// result, with the last request that waits for it, with its expiry, or with Run. No lock is held
+// while the server waits for a Handler or a client. The order of locks is: session table,
+// session or response, replay store, stream; peer set, peer, subscription set, stream; parkable
+// call, park table.
 //
 // A message goes onto exactly one stream. Notifications of a call arrive in order and
 // before its result. Different streams have no common order. List changes and resource
 // updates coalesce, and wait if their session has no open stream.
 //
-// The server bounds what clients hold, each client and all together: bytes of bodies,
-// running requests, sessions, streams, parked calls, event logs. A body must arrive at
-// some rate, and answers must be read at some rate. A client that falls behind on a
-// stream loses the connection; its call in a session goes on and ends without it. On
-// stdio, where there is one connection only, it loses messages that are not responses.
+// The server bounds the resources of each client and of all clients together: bytes of bodies,
+// running requests, sessions, streams, parked calls, event logs. A body must arrive at some
+// rate, and answers must be read at some rate. A client that falls behind on a stream loses the
+// connection; its call in a session continues and ends without it. On stdio, where there is one
+// connection only, it loses messages that are not responses.
 //
 // The end of the connection cancels a modern request. It does not cancel a legacy
 // request, except on HTTP+SSE and stdio, where it ends the session (2025-11-25,
@@ -57,9 +57,9 @@
 // its id if the id can be found.
 //
 // Servers with the same keys, a store and [Replicas] serve legacy sessions together: replicas.go
-// passes messages of clients to the server that they are for, shared.go keeps what all have to
-// know, resume.go and resume_serve.go continue a stream at another server. A call in a session that
-// the server has costs the store nothing.
+// forwards messages of clients to the right server, shared.go keeps the shared state of
+// sessions, resume.go and resume_serve.go continue a stream at another server. If the server
+// already has the session of a call, the call does not use the store.
 //
 // The package does not route, does not decide about permissions, and does not log
 // calls. It logs violations of the protocol, without any part of a body.

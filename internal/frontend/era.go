@@ -6,7 +6,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// requestMeta is what the _meta of a message says about its sender, as modern revisions
+// requestMeta is the data about the sender in the _meta of a message, as modern revisions
 // define it. All values are slices of the message.
 type requestMeta struct {
 	meta                               wire.Value // the whole of _meta

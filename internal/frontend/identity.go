@@ -17,7 +17,7 @@ const modernPrefix = "modern "
 
 // modernClient returns the client that sent a modern request. Such a client has no
 // session, so its clientInfo, its address and its User-Agent tell it from the
-// principal's other clients. A request without clientInfo is a client of its own.
+// principal's other clients. A request without clientInfo counts as a separate client.
 //
 // Forwarding headers are not verified, but a client that forges them only makes
 // itself another client of the same principal.

@@ -79,7 +79,8 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, principal *
 		return nil, nil, false
 	}
 	if len(r.Header[wire.HeaderSession]) == 0 {
-		// Two such clients cannot be distinguished, so each request is a client of its own.
+		// Two such clients cannot be distinguished, so each request counts as a
+		// separate client.
 		c := &call.Client{Key: rand.Text(), Sessionless: true, Revision: wire.Revision(version)}
 		if version == "" {
 			c.Revision = wire.Rev20250326 // 2025-11-25, basic/transports, "Protocol Version Header"

@@ -34,11 +34,11 @@ const (
 	pollAfter = 5 * time.Minute
 	// maxBatch bounds the messages of one batch, whose requests run concurrently.
 	maxBatch = 100
-	// maxPeerCalls bounds the requests of one peer that run at once, and maxPeerListens
-	// its listen streams.
+	// maxPeerCalls bounds the requests of one peer that run at the same time, and
+	// maxPeerListens its listen streams.
 	maxPeerCalls   = 1000
 	maxPeerListens = 16
-	// retryAfter, in seconds, is what clients are told when a limit is reached.
+	// retryAfter is the Retry-After in seconds when a limit is reached.
 	retryAfter = "5"
 )
 

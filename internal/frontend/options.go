@@ -18,10 +18,9 @@ import (
 
 // Handler answers the calls of clients. It is called concurrently.
 //
-// The method server/discover asks for the material of the results of initialize and
-// server/discover: {"capabilities": {…}, "instructions": "…"}, where instructions are
-// optional. Its params have the _meta of the client's request. Every other method is
-// one that a client has sent, known or not.
+// The method server/discover asks for the data of the results of initialize and server/discover:
+// {"capabilities": {…}, "instructions": "…"}, where instructions are optional. Its params have
+// the _meta of the client's request. Every other method comes from a client, and may be unknown.
 //
 // The call's Params are slices of a buffer that is reused after Handle has returned.
 // Its Client and Principal may be kept. The error is a *wire.Error, or that of ctx.
@@ -53,8 +52,8 @@ type NoEndpoint struct {
 // Error returns the reason.
 func (e *NoEndpoint) Error() string { return e.Reason }
 
-// Options configure a [Server]. Zero values stand for the defaults given. Functions
-// must not block, except Authenticate.
+// Options configure a [Server]. Zero values mean the given defaults. Functions must not block,
+// except Authenticate.
 type Options struct {
 	Handler Handler  // required
 	Info    wire.Raw // required: the gateway's serverInfo, an object
@@ -94,7 +93,7 @@ type Options struct {
 type Limits struct {
 	JSON        wire.Limits   // the structure of messages
 	MaxMessage  int           // bytes of one request body; 16 MiB
-	MaxBodies   int64         // bytes of all bodies at once, except small ones; 8 × MaxMessage
+	MaxBodies   int64         // bytes of all bodies at the same time, except small ones; 8 × MaxMessage
 	MaxCalls    int           // running requests of all clients; 4096
 	MaxSessions int           // legacy sessions, and as many listen streams; 10000
 	SessionIdle time.Duration // until a session without calls and streams is forgotten; 30 min
@@ -112,8 +111,8 @@ type Sessions struct {
 	// EventLog makes the event log of a session with this id; nil means that logs are kept in
 	// memory.
 	EventLog func(session string) stream.EventLog
-	// Shared keeps what all replicas have to know of sessions with sealed ids; nil means that a
-	// server knows only what it was told itself. See [Server.SessionChanged].
+	// Shared keeps the shared state of sessions with sealed ids; nil means that each server knows
+	// only the changes that it received itself. See [Server.SessionChanged].
 	Shared session.Shared
 	// Replicas are the other servers with the same keys; nil if they cannot be reached. See
 	// [Server.Notes] and [Server.Requests].
@@ -128,11 +127,11 @@ type Parking struct {
 	// Permit says whether a call may be made now: nil, the error for the client, or that of ctx.
 	// It is called for the retry of a parked call, which the handler does not see. It may be nil.
 	Permit func(ctx context.Context, c *call.Call) error
-	// Pass passes a retry to the replica that holds its parked call, which continues it with
-	// [Server.ResumePassed]. It may be nil: then such retries are refused.
+	// Pass forwards a retry to the replica with its parked call, which continues it with
+	// [Server.ResumePassed]. If it is nil, such retries are refused.
 	Pass func(ctx context.Context, replica string, c *call.Call) (call.Result, error)
-	// Sealer seals the states; nil means a sealer with a key of its own. Replica is the
-	// name of this process among those that share the keys.
+	// Sealer seals the states; nil means a sealer with a new key. Replica is the name of this
+	// process among those that share the keys.
 	Sealer  *bridge.Sealer
 	Replica string
 }

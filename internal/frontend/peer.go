@@ -24,7 +24,7 @@ var (
 )
 
 // peer is one client with a single channel for all messages to it, over HTTP+SSE or
-// stdio. It lives as long as the channel. Each request runs on a goroutine of its own.
+// stdio. It lives as long as the channel. Each request runs on a separate goroutine.
 type peer struct {
 	s            *Server
 	id           string          // unguessable, see newPeerID
@@ -124,7 +124,7 @@ func (p *peer) receiveRequest(m *wire.Message, from sender, h *reservation) *wir
 	return refused
 }
 
-// startRequest answers a request on a goroutine of its own, with the answer of by.
+// startRequest answers a request on a separate goroutine, with the answer of by.
 func (p *peer) startRequest(x *exchange, by func() answer, h *reservation) *wire.Error {
 	return p.start(func() {
 		if msg := x.answerAlone(by); msg != nil {

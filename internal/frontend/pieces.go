@@ -24,7 +24,7 @@ func (p *pieces) cut(n int) (begin pieces) {
 	return begin
 }
 
-// write writes the message. A writer that takes all pieces at once sends them together.
+// write writes the message. A writer that takes all pieces together sends them together.
 func (p pieces) write(w http.ResponseWriter) error {
 	together, ok := w.(interface{ WritePieces(...[]byte) error })
 	if ok && len(p[0]) < p.size() {

@@ -21,8 +21,8 @@ func refusalOf(err error) *refusal {
 	return errExhausted
 }
 
-// reservation is what one request holds of the server's budgets. Only one goroutine
-// may use it at a time. A nil reservation holds nothing.
+// reservation is the part of the server's budgets that one request uses. Only one
+// goroutine may use it at a time. A nil reservation holds nothing.
 type reservation struct {
 	s            *Server
 	share        fairshare.Share

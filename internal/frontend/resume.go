@@ -15,14 +15,14 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// EventCopies keep copies of the events of streams, for the replicas that go on when one has ended. Its
+// EventCopies keep copies of the events of streams, which other replicas use when one has ended. Its
 // methods are called concurrently, and return soon.
 type EventCopies interface {
 	// Of returns where the events of a session's streams are copied to, which count for a share.
 	Of(session string, share fairshare.Share) stream.Copies
 	// Read returns the copies of a stream's events, in their order.
 	Read(ctx context.Context, session, id string) ([]stream.Entry, error)
-	// Moved notes that a stream of a replica that has ended goes on as another.
+	// Moved records that a stream of a replica that has ended continues as another stream.
 	Moved(ctx context.Context, session, id string, m stream.Moved) error
 }
 
@@ -114,8 +114,8 @@ func (s *Server) askHolder(ctx context.Context, sess *session.Session, kind stri
 	return nil, errNotNow
 }
 
-// resumeCall resumes the stream of a call that another replica has: it passes on what that replica
-// sends, or what is left of it.
+// resumeCall resumes the stream of a call of another replica. It forwards the events of that replica, or if
+// the replica has ended, the copies of its events.
 func (s *Server) resumeCall(w http.ResponseWriter, r *http.Request, principal *call.Principal, sess *session.Session, p stream.Position) {
 	ctx, cancelExpiry := untilCredentialsExpire(r, principal)
 	defer cancelExpiry()
@@ -153,8 +153,8 @@ func (s *Server) resumeCall(w http.ResponseWriter, r *http.Request, principal *c
 var errReplicaEnded = wire.Errorf(wire.CodeInternal, "the replica of the gateway that ran this call has ended, and nobody knows how far the call came: send it again if it may run twice").
 	WithData(wire.Raw(`{"reason":"the replica that ran the call has ended; the server may have run it","retryable":false}`))
 
-// replayCall writes what is left of the stream of a call whose replica has ended, and an error in place
-// of each missing response.
+// replayCall writes the copied events of a call whose replica has ended, and an error in place of each
+// missing response.
 func (s *Server) replayCall(r *http.Request, sess *session.Session, p stream.Position, out *eventWriter) error {
 	kept, err := s.readCopies(r.Context(), sess, p)
 	if err != nil {
@@ -219,8 +219,8 @@ func eventsAfter(kept []stream.Entry, number int) (missed [][]byte, err error) {
 	return missed, nil
 }
 
-// moveHere opens a stream that goes on with one of another replica, which belongs to no call. If nobody has
-// that stream, the client is told what it may have missed.
+// moveHere opens a stream that continues a stream without a call of another replica. If no replica has that
+// stream, the client is notified of all changes that it may have missed.
 func (s *Server) moveHere(ctx context.Context, sess *session.Session, p stream.Position) (*stream.Stream, *stream.Conn, error) {
 	if s.draining.Load() {
 		return nil, nil, errStopped
@@ -301,8 +301,8 @@ func (m *mover) take(ctx context.Context, p stream.Position, lost string) (event
 	return parts.whole, reply.Moved, reply.err()
 }
 
-// takeCopies is take for a stream whose replica has ended. What that had not yet sent is lost, so the
-// client is told what it may have missed.
+// takeCopies is take for a stream whose replica has ended. Notifications that this replica had not yet sent
+// are lost, so the client is notified of all changes that it may have missed.
 func (m *mover) takeCopies(ctx context.Context, p stream.Position, lost string) ([][]byte, stream.Moved, error) {
 	kept, err := m.s.readCopies(ctx, m.sess, p)
 	if err != nil {

@@ -124,7 +124,7 @@ func (s *Server) Set(to Settings) {
 	}
 }
 
-// endEra ends what clients of the other era have open in a profile.
+// endEra ends the sessions and streams of clients of the other era in a profile.
 func (s *Server) endEra(profile string, only wire.Era) {
 	match := func(p *call.Principal) bool { return p.Profile == profile }
 	if only == wire.EraLegacy {
@@ -164,7 +164,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // Drain ends all GET streams, listen streams and parked calls, and refuses new calls
-// and streams. Listen streams end with a result. Other calls go on, so answers to
+// and streams. Listen streams end with a result. Other calls continue, so answers to
 // asks, cancellations and pings are still accepted. Drain may be called more than
 // once.
 func (s *Server) Drain() {
@@ -191,7 +191,7 @@ func (s *Server) Stop() {
 
 // Revoke ends the sessions, peers and listen streams of the principals with these
 // identities in all profiles, because their credentials were revoked. Running calls of
-// modern clients go on. Revoke does not block.
+// modern clients continue. Revoke does not block.
 func (s *Server) Revoke(identities []string) {
 	s.endOf(func(p *call.Principal) bool { return slices.Contains(identities, p.Identity()) }, errRevoked)
 }
@@ -202,7 +202,7 @@ func (s *Server) RevokeMethod(method string) {
 }
 
 // EndProfiles ends the sessions, peers and listen streams in each profile that matches,
-// because the configuration has it no longer. Running calls of modern clients go on.
+// because the configuration no longer has it. Running calls of modern clients continue.
 // EndProfiles does not block.
 func (s *Server) EndProfiles(match func(profile string) bool) {
 	s.endOf(func(p *call.Principal) bool { return match(p.Profile) }, errNoProfile)

@@ -19,7 +19,7 @@ const (
 	// restoreTimeout bounds how long the subscriptions of one session may take that its client
 	// has made at another replica.
 	restoreTimeout = 30 * time.Second
-	// maxRestores bounds the sessions whose subscriptions are restored at once.
+	// maxRestores bounds the sessions whose subscriptions are restored at the same time.
 	maxRestores = 64
 	// A subscription that fails is tried again after these pauses, which double.
 	firstRestorePause, lastRestorePause = time.Second, 16 * time.Second

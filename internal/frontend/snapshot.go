@@ -10,7 +10,7 @@ import (
 	"mcpgateway/internal/frontend/session"
 )
 
-// Snapshot says what clients have open at one moment.
+// Snapshot has the sessions, streams and parked calls of clients at one moment.
 type Snapshot struct {
 	Sessions []session.Snapshot // of legacy clients
 	Listens  []Listen           // of modern clients
@@ -27,8 +27,8 @@ type Listen struct {
 	Tasks     int
 }
 
-// Snapshot returns what clients have open. It holds no lock for longer than it takes to copy
-// pointers, so that calls do not wait for it.
+// Snapshot returns the sessions, streams and parked calls of clients. It holds no lock for
+// longer than it takes to copy pointers, so that calls do not wait for it.
 func (s *Server) Snapshot() Snapshot {
 	return Snapshot{Sessions: s.sessions.Snapshots(), Listens: s.listens.snapshots(), Parked: s.parked.Snapshots()}
 }

@@ -22,7 +22,7 @@ const sseParam = "sessionId"
 // ServeSSE serves the HTTP+SSE transport (2024-11-05, basic/transports, "HTTP with
 // SSE"), for all legacy revisions. GET opens a stream, whose first event names the URL
 // that the client posts its messages to. The stream carries all messages to the client,
-// and the session ends with it. Mount ServeSSE at a path of its own and at "message"
+// and the session ends with it. Mount ServeSSE at a separate path and at "message"
 // below it.
 func (s *Server) ServeSSE(w http.ResponseWriter, r *http.Request) {
 	requestid.Set(w, r)

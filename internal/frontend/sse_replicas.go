@@ -22,7 +22,7 @@ const requestPost = "post"
 // answered meanwhile.
 const postTimeout = 30 * time.Second
 
-// postedMessage is what a client has posted at another replica.
+// postedMessage is a message that a client has posted at another replica.
 type postedMessage struct {
 	Peer    string `json:"peer"`
 	Owner   []byte `json:"owner"` // the digest of the principal, see ownerOf

@@ -25,10 +25,10 @@ var errNotReading = errors.New("the client does not read what is written to it")
 // has started this process: the principal is call.Local, in a profile. ServeStdio is called
 // once, beside Run.
 //
-// When in ends, running requests have the time drain to be answered; the same holds
-// after Drain. When ctx ends, everything ends at once. The error is nil unless in
-// cannot be read, out cannot be written, or the principal's profile was removed. The goroutines that read and write may
-// outlive ServeStdio, because a blocked pipe cannot be interrupted.
+// When in ends, running requests have the time drain to be answered; the same holds after Drain. When ctx ends,
+// everything ends immediately. The error is nil unless in cannot be read, out cannot be written, or the principal's
+// profile was removed. The goroutines that read and write may outlive ServeStdio, because a blocked pipe cannot be
+// interrupted.
 func (s *Server) ServeStdio(ctx context.Context, principal *call.Principal, in io.Reader, out io.Writer, drain time.Duration) error {
 	st := stream.New(stream.Options{Lines: true, DropWhenBehind: true})
 	conn := st.Connect()

@@ -34,9 +34,9 @@ func (s *Server) supportedIn(profile string) wire.Raw {
 	return s.supported.all
 }
 
-// unsupportedRevision returns the error for a modern request of a revision that is unknown,
-// that is not modern, or that the profile does not serve. A client of both eras goes on with a revision that
-// the error lists (2026-07-28, basic/lifecycle).
+// unsupportedRevision returns the error for a modern request of a revision that is unknown, that is not
+// modern, or that the profile does not serve. A client of both eras continues with a revision that the error
+// lists (2026-07-28, basic/lifecycle).
 func (s *Server) unsupportedRevision(requested, profile string) *wire.Error {
 	return wire.Errorf(wire.CodeUnsupportedRev, "unsupported protocol version %s", strconv.Quote(clipRevision(requested))).
 		WithData(s.supportedData(requested, profile))
@@ -67,8 +67,8 @@ func clipRevision(requested string) string {
 	return requested
 }
 
-// refuseLegacy answers a message of a legacy client in a profile that serves modern ones
-// alone. One with a session has to begin a new one, and is told the reason then.
+// refuseLegacy answers a message of a legacy client in a profile that serves only modern clients. A client
+// with a session has to begin a new one, and gets the reason then.
 func (s *Server) refuseLegacy(w http.ResponseWriter, r *http.Request, principal *call.Principal, m *wire.Message) {
 	if len(r.Header[wire.HeaderSession]) > 0 {
 		s.rejectMessage(w, r, principal, m.ID, http.StatusNotFound, errNoSession)

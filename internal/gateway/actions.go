@@ -86,7 +86,8 @@ func grantID(g credentials.Grant) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// revokeStoredGrant removes a grant for the console, and revokes it at its authorization server. Calls stop using it at once.
+// revokeStoredGrant removes a grant for the console, and revokes it at its authorization server. Calls stop
+// using it immediately.
 func (g *Gateway) revokeStoredGrant(ctx context.Context, id string) (webui.Revoked, error) {
 	all, err := g.grants.list(ctx, g.generation.Load().cfg)
 	if err != nil {

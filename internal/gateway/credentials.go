@@ -141,9 +141,9 @@ func (grants *openedGrants) list(ctx context.Context, cfg *config.Config) ([]cre
 	return all, err
 }
 
-// Logout removes a grant, and revokes it at its authorization server. It reports whether
-// that server has revoked it; untold says why the server was not told. The error says that
-// the grant is still stored.
+// Logout removes a grant, and revokes it at its authorization server. It reports whether that server has
+// revoked it. untold is the reason why the request for revocation failed. The error says that the grant
+// is still stored.
 func Logout(ctx context.Context, cfg *config.Config, g credentials.Grant) (revoked bool, untold, err error) {
 	grants, err := openGrants(cfg)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// drain lets calls in progress end within drain_timeout. Event streams end at once. Until
+// drain lets calls in progress end within drain_timeout. Event streams end immediately. Until
 // the last call has ended, the server accepts connections and refuses new calls on them: a
 // load balancer needs a moment to notice that the gateway is no longer ready, and the
 // clients that it sends until then get an answer that they can act on.
@@ -55,7 +55,7 @@ const stopTimeout = time.Second
 // to read their answer, and for connections that were opened and never used.
 const shutdownTimeout = 500 * time.Millisecond
 
-// server is what shutdown needs of an http.Server or an http1server.Server.
+// server has the methods of an http.Server or an http1server.Server that shutdown needs.
 type server interface {
 	SetKeepAlivesEnabled(bool)
 	Shutdown(context.Context) error

@@ -76,8 +76,8 @@ type Options struct {
 	// StateDirs are folders in one of which the gateway opens its socket for the verbs of
 	// its user, see package instance. Without any it opens none.
 	StateDirs []string
-	// Store is what the gateway shares with its replicas in place of a configured one, for tests; nil if it has none. What is kept there
-	// must be sealed.
+	// Store is the store that the gateway shares with its replicas in place of the configured one, for tests; nil if
+	// there is none. What is kept there must be sealed.
 	Store store.Store
 	// Watch is called with the status of an upstream each time it changes, by one
 	// goroutine at a time for each upstream. It must not block. It may be nil.
@@ -388,9 +388,8 @@ func (g *Gateway) UpstreamNames() string {
 // ProfileNames returns the names of the profiles, that of the default one first.
 func (g *Gateway) ProfileNames() []string { return g.endpoints.Load().Names() }
 
-// Run serves until ctx ends, then drains: event streams end at once, calls get
-// drain_timeout. It returns when all goroutines have ended. The error is nil unless serving
-// failed.
+// Run serves until ctx ends, then drains: event streams end immediately, calls get drain_timeout. It returns when all
+// goroutines have ended. The error is nil unless serving failed.
 func (g *Gateway) Run(ctx context.Context) error {
 	defer g.Close()
 	ui := g.newConsoles()

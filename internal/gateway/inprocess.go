@@ -11,8 +11,8 @@ import (
 	"mcpgateway/internal/upstream/connector"
 )
 
-// InProcess is a running gateway that serves its own process and listens nowhere. Its
-// methods may be called by many goroutines at once until [Gateway.RunInProcess] returns.
+// InProcess is a running gateway that serves its own process and listens nowhere. Its methods may be called
+// concurrently until [Gateway.RunInProcess] returns.
 type InProcess struct {
 	*inspect.Inspector
 	g *Gateway

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// unknownPath logs and answers a request to a path that is served to nobody.
+// unknownPath logs and answers a request to a path that is not served.
 func (g *Gateway) unknownPath(w http.ResponseWriter, r *http.Request) {
 	g.front.UnknownPath(w, r)
 	g.notFound(w, r)

@@ -7,7 +7,7 @@ import (
 	"mcpgateway/internal/router"
 )
 
-// update is what clients may have to be notified about after new tables.
+// update has the changes of which clients may have to be notified after new tables.
 type update struct {
 	routes      *router.Routes
 	listChanged map[string]catalog.Changes // that upstreams announced, by upstream
@@ -62,7 +62,7 @@ func (g *Gateway) notifyClients(u update) {
 }
 
 // notifyListChanges notifies clients of changed lists, and reports whether there was any such
-// client. shared are the differences for principals without a table of their own.
+// client. shared are the differences for principals without their own table.
 func (g *Gateway) notifyListChanges(shared profileDiffs, principals personal.Diffs) (notified bool) {
 	if len(shared) == 0 && len(principals) == 0 {
 		return false

@@ -103,7 +103,7 @@ func (g *Gateway) servePublicUI(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hasMe reports whether people have a page of their own: if the console is public, or an upstream needs grants of users.
+// hasMe reports whether users have their page /me: if the console is public, or an upstream needs grants of users.
 func (g *Gateway) hasMe() bool {
 	cfg := g.generation.Load().cfg
 	takesGrants := func(u config.Upstream) bool { return u.Auth.Kind == config.CredentialUser && !u.Disabled }

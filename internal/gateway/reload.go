@@ -14,7 +14,7 @@ import (
 	"mcpgateway/internal/origin"
 )
 
-// Changes is what a reload changed.
+// Changes are the changes of a reload.
 type Changes struct {
 	// Added, Removed and Changed are names of upstreams in the order of the
 	// configuration, for Removed of the one before.
@@ -45,8 +45,8 @@ var errNotRunning = errors.New("the gateway does not run")
 // and are listed in Changes.Restart.
 //
 // Reload returns when no new connection is awaited, when another reload has followed, or
-// when ctx ends; the configuration is in force then. It may be called by many goroutines at
-// once while Run runs.
+// when ctx ends; the configuration is in force then. It may be called concurrently while
+// Run runs.
 func (g *Gateway) Reload(ctx context.Context, cfg *config.Config) (Changes, error) {
 	r := newReloadRequest(cfg)
 	select {

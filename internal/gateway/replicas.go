@@ -30,7 +30,7 @@ const (
 	sendAgain = 20 * time.Millisecond
 )
 
-// sharing is what a gateway has to do with its replicas.
+// sharing is the gateway's part in sharing state with its replicas.
 type sharing struct {
 	replicas *replica.Replicas
 	metrics  *replica.Metrics

@@ -40,7 +40,7 @@ func (g *Gateway) newResults(s store.Store) resultStore {
 	return g.sharing.results
 }
 
-// resultLimits are the limits of what is kept of long results.
+// resultLimits are the limits for kept long results.
 func resultLimits(r config.Results) results.Limits {
 	return results.Limits{TTL: r.TTL, Total: int64(r.Memory), PerOwner: int64(r.PerPrincipal)}
 }

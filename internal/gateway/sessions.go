@@ -10,7 +10,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// openSessions returns what clients have open, for the console.
+// openSessions returns the sessions, streams and parked calls of clients, for the console.
 func (g *Gateway) openSessions() *inspect.Sessions {
 	now := g.front.Snapshot()
 	out := &inspect.Sessions{}
@@ -45,7 +45,7 @@ func shownClient(c *call.Client, p *call.Principal) inspect.ClientOf {
 	}
 }
 
-// shortDigest stands for a secret id: it distinguishes ids, and does not reveal them.
+// shortDigest returns a digest of a secret id, which distinguishes ids and does not reveal them.
 func shortDigest(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:4])

@@ -13,7 +13,7 @@ import (
 	"mcpgateway/internal/store/redis"
 )
 
-// shared is the store that replicas share. The Store seals what it keeps, and answers soon.
+// shared is the store that replicas share. The Store seals its values, and answers soon.
 type shared struct {
 	store.Store
 	guard   *store.Guarded

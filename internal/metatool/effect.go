@@ -2,8 +2,8 @@ package metatool
 
 import "mcpgateway/internal/wire"
 
-// effect is what a tool may do, by its annotations. Annotations that are missing have the defaults
-// of the specification.
+// effect is the kind of effects that a tool may have, by its annotations. Annotations that are
+// missing have the defaults of the specification.
 type effect uint8
 
 const (

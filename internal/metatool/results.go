@@ -24,8 +24,8 @@ type Results struct {
 	Max func(profile string) int
 }
 
-// resultItems are what a profile with a bound on results has: the tool that reads on, and the
-// template of the URIs of results.
+// resultItems are the own items of a profile with a bound on results: the tool that reads on, and
+// the template of the URIs of results.
 func resultItems() []profile.OwnItem {
 	return []profile.OwnItem{
 		{Kind: call.Tool, Definition: definition(results.ReadTool), Meta: true},

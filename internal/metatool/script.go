@@ -32,7 +32,7 @@ type Scripts struct {
 // maxScriptMemory bounds the memory of all scripts. One client gets half of it at most.
 const maxScriptMemory = 4 * script.MaxMemory
 
-// scripts is what all runs have in common.
+// scripts is the shared state of all runs.
 type scripts struct {
 	memory *fairshare.Budget
 	turns  chan struct{}
@@ -211,7 +211,7 @@ func scriptResult(res script.Result) wire.Raw {
 	return append(raw, ']', '}')
 }
 
-// scriptHost is what a script reaches: the tools of the caller's view.
+// scriptHost gives a script access to the tools of the caller's view.
 type scriptHost struct {
 	in       *invocation
 	run      *script.Run

@@ -124,7 +124,7 @@ type summary struct {
 	score                                   float64
 }
 
-// summarize returns what a search says of a tool.
+// summarize returns the entry of a tool in the results of a search.
 func (in *invocation) summarize(e *catalog.Entry, score float64) *summary {
 	whole := e.Ordinary().Raw // also what the profile leaves out of lists
 	v := wire.ValueOf(whole)

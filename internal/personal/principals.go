@@ -23,7 +23,7 @@ const (
 )
 
 // Upstream is an upstream whose lists may depend on the principal. Equal values are the same
-// connection. The methods may be called by many goroutines at once.
+// connection. The methods may be called concurrently.
 type Upstream interface {
 	Name() string
 	// Gather has the lists of c's principal gathered, for which it waits, unless the principal
@@ -39,7 +39,7 @@ type Upstream interface {
 // Snapshots are the lists that are a principal's own.
 type Snapshots map[Upstream]connector.Snapshot
 
-// Inputs are what the tables are made of.
+// Inputs are the data from which the tables are built.
 type Inputs struct {
 	Upstreams  []Upstream
 	Policy     *policy.Policy // decides who may see something of the upstreams
@@ -49,7 +49,7 @@ type Inputs struct {
 	Build func(profile string, own Snapshots) func(*conform.Cache) *catalog.Table
 }
 
-// Options are what Principals need of the gateway.
+// Options are the functions of the gateway that Principals need.
 type Options struct {
 	Routes      func() *router.Routes // those in force
 	Swap        func(*router.Routes)  // puts routes in force
@@ -82,7 +82,7 @@ type source struct {
 	policy    *policy.Policy
 }
 
-// principal is what is known of one principal.
+// principal is the state of one principal.
 type principal struct {
 	lastGathering atomic.Pointer[gathering] // nil if the lists must be gathered again
 	shown         atomic.Bool               // whether the principal may have listed the current table

@@ -56,7 +56,7 @@ type Part struct {
 	Blob []byte
 }
 
-// overhead is what a kept document takes beside its bytes, about.
+// overhead is the approximate memory of a kept document in addition to its bytes.
 const overhead = 512
 
 // Size returns how many bytes of memory the document takes.

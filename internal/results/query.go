@@ -17,7 +17,7 @@ const Template = Scheme + "//{id}{/part}{?pointer,lines,range,grep,context}"
 // maxURILength bounds the URIs that are read.
 const maxURILength = 8 << 10
 
-// Query says what to read of a document. The zero Query means all of it.
+// Query selects a part of a document. The zero Query selects all of it.
 type Query struct {
 	// Part is the number of a part of the document, from 1, 0 for the whole.
 	Part int

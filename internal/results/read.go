@@ -9,7 +9,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Piece is what a query selects of a document.
+// Piece is the part of a document that a query selects.
 type Piece struct {
 	Text     []byte // a part of the document if that is possible; nobody may change it
 	Blob     []byte // in the place of Text if the part is a blob
@@ -20,7 +20,7 @@ type Piece struct {
 	Blobs []Piece
 	// Shown says in words what the piece is, and of how much.
 	Shown string
-	// Next is what follows the id in the URI of the next piece, if the piece had to be cut
+	// Next is the text after the id in the URI of the next piece, if the piece had to be cut
 	// short, else "".
 	Next string
 	// Outline is the structure of a JSON value that was cut short, "" for none.

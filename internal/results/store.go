@@ -23,15 +23,15 @@ type Owner struct {
 	Profile string
 }
 
-// Store keeps documents for their owners. Its methods may be called by many goroutines at once.
+// Store keeps documents for their owners. Its methods may be called concurrently.
 type Store interface {
 	// Put keeps a document and returns its id, which nobody can guess. An equal document of the
 	// same owner keeps the id that it has. The error is ErrTooLarge, ErrUnread or that of the
 	// store.
 	Put(ctx context.Context, owner Owner, d *Document) (id string, err error)
-	// Get returns a document. The error is ErrUnknown for an id that does not exist, has
-	// expired or belongs to another owner: these cannot be told apart. Or it is that of the
-	// store.
+	// Get returns a document. The error is ErrUnknown for an id that does not exist, has expired or
+	// belongs to another owner: callers cannot distinguish these cases. Otherwise it is the error of
+	// the store.
 	Get(ctx context.Context, owner Owner, id string) (*Document, error)
 }
 
@@ -315,9 +315,9 @@ func (m *Memory) SetLimits(l Limits) {
 	m.changed()
 }
 
-// Retain removes the documents of all profiles but those that keep reports, and keeps no new ones
-// of the others: nobody could read them any more. keep may be called until the next Retain, by
-// many goroutines.
+// Retain removes the documents of all profiles but those that keep reports, and keeps no new ones of
+// the others: nobody could read them any more. keep may be called until the next Retain,
+// concurrently.
 func (m *Memory) Retain(keep func(profile string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

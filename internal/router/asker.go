@@ -57,7 +57,7 @@ func (a *asker) ownID(params wire.Raw) wire.Raw {
 }
 
 // elicitationScope names where an upstream's own ids are unique: a session may be a
-// process of its own.
+// separate process.
 func elicitationScope(upstream, session string) string {
 	if session == "" {
 		return upstream

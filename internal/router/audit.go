@@ -15,8 +15,7 @@ import (
 )
 
 // Auditor writes the lines of an audit. A line is a JSON object that ends with the only line
-// break in it. The methods may be called by any number of goroutines, and must not retain the
-// line.
+// break in it. The methods may be called concurrently, and must not retain the line.
 type Auditor interface {
 	// Before writes the line of an action before it is done. After an error the action is
 	// not done.
@@ -57,7 +56,7 @@ const (
 	maxAuditArguments = 64 << 10
 )
 
-// auditedItem is what a decision is about.
+// auditedItem is the item of a decision.
 type auditedItem struct {
 	kind             call.Kind
 	public           string

@@ -31,7 +31,7 @@ type forwarding struct {
 	authorized bool
 	state      *bridge.State // of the round that the call continues, nil for none
 	consented  bool          // the user has confirmed the call
-	// reservation is what the call has taken out of limits, nil for nothing.
+	// reservation is the call's share of limits, nil for none.
 	reservation *reservation
 
 	upstream Upstream

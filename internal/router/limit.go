@@ -12,7 +12,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// limit takes the call out of the limits of the decision. The error says that one is reached.
+// limit counts the call for the limits of the decision. The error says that a limit is reached.
 func (f *forwarding) limit(ctx context.Context) (bool, error) {
 	held, refusal, err := f.router.takeLimits(ctx, f.decision.Limits, f.call, f.target)
 	if err != nil {

@@ -49,8 +49,8 @@ type excess struct {
 	wait time.Duration
 }
 
-// reservation is what one call has taken out of limits, nil for nothing. Its methods may
-// be called by any number of goroutines.
+// reservation is the share of limits that one call has taken, nil for none. Its methods may
+// be called concurrently.
 type reservation struct {
 	of      *limiter
 	buckets []*bucket
@@ -68,10 +68,10 @@ func (h *reservation) release() {
 	h.change(func() { h.ended = true })
 }
 
-// ask lets other calls run while the user of this one is asked something: a call that
-// waits for a person does not count as running. answered ends that. The call then goes on
-// even if the limit is reached, because its server has waited long enough; new calls wait
-// until there is room again.
+// ask lets other calls run while the user of this one is asked something: a call that waits
+// for a person does not count as running. answered ends that. The call then continues even
+// if the limit is reached, because its server has waited long enough; new calls wait until
+// there is room again.
 func (h *reservation) ask() {
 	if h != nil && h.shared != nil {
 		h.shared.Ask()

@@ -7,8 +7,7 @@ import (
 )
 
 // memo caches the result of find for each key. Reading a cached result takes no lock. It is for
-// few keys, because each new one copies the whole map. Its methods may be called by many
-// goroutines at once.
+// few keys, because each new one copies the whole map. Its methods may be called concurrently.
 type memo[K comparable, V any] struct {
 	find func(K) V // set before the first get
 	mu   sync.Mutex

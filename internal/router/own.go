@@ -19,7 +19,7 @@ type OwnTools interface {
 	// what the caller sees. inner runs another call as if the client had sent it now, through
 	// all stages: rights, confirmation, limits, asks, progress, tasks, audit and metrics under
 	// the name of that item. Its principal and its client must be those of c. Pass on c.Back, or
-	// a BackChannel around it. inner may be called by many goroutines, until Call returns.
+	// a BackChannel around it. inner may be called concurrently, until Call returns.
 	//
 	// A result that inner returned may be returned as it is. The errors are a *wire.Error,
 	// call.ErrNoItem for a resource that does not exist, or that of ctx.

@@ -45,8 +45,8 @@ type Routes struct {
 	// Results are the rules about results of tools by profile, for the profiles that have any.
 	// If it is nil, calls have no cost for it.
 	Results map[string]ResultRules
-	// PrincipalTables are the tables of principals to whom an upstream lists items of
-	// their own. If it is nil, because no upstream does, calls have no cost for it.
+	// PrincipalTables are the tables of principals for which an upstream lists different items. If no
+	// upstream does, it is nil, and calls have no cost for it.
 	PrincipalTables PrincipalTables
 }
 
@@ -66,11 +66,11 @@ func (r *Routes) needsGrant(upstream string, c *call.Call) bool {
 	return ok && g.NeedsGrant(c.Principal)
 }
 
-// PrincipalTables are the tables of principals to whom an upstream lists items of their
-// own. The methods may be called by many goroutines at once.
+// PrincipalTables are the tables of principals for which an upstream lists different items. The
+// methods may be called concurrently.
 type PrincipalTables interface {
-	// Gather has later routes hold what upstreams list for c's principal, for which it
-	// may wait. The error is that of ctx.
+	// Gather makes later routes contain the items that upstreams list for c's principal. It may wait
+	// for them. The error is that of ctx.
 	Gather(ctx context.Context, c *call.Call) error
 	// Table returns the table that a principal sees in place of the common one, nil for
 	// none.
@@ -351,7 +351,7 @@ func (r *Router) handle(ctx context.Context, c *call.Call) (call.Result, logFiel
 	}
 }
 
-// gather has the lists of c's principal gathered if upstreams list items of their own to
+// gather gathers the lists of c's principal if upstreams list different items to
 // principals.
 func (r *Router) gather(ctx context.Context, c *call.Call) error {
 	if tables := r.Routes().PrincipalTables; tables != nil {

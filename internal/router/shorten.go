@@ -81,7 +81,7 @@ func (f *forwarding) keep(result wire.Raw, rules *ResultRules) wire.Raw {
 	return s.Result(results.Link{URI: results.Scheme + "//" + id, Tool: f.target.Public, TTL: rules.TTL})
 }
 
-// ownerOf returns the owner of what is kept for a principal: in this profile, nobody else.
+// ownerOf returns the owner of results that are kept for a principal, in this profile only.
 func ownerOf(p *call.Principal) results.Owner {
 	return results.Owner{Identity: p.Identity(), Profile: p.Profile}
 }

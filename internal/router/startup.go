@@ -88,9 +88,9 @@ func (r *Router) awaitRoutes(ctx context.Context, c *call.Call, over <-chan time
 	}
 }
 
-// earlyLists are the principals that saw lists while upstreams were starting, each with the
-// oldest routes whose changes they were not told of. Swap holds mu, so that no principal is
-// recorded with routes that were replaced.
+// earlyLists are the principals that saw lists while upstreams were starting, each with the oldest
+// routes whose changes were not yet announced to it. Swap holds mu, so that no principal is recorded
+// with routes that were replaced.
 type earlyLists struct {
 	mu    sync.Mutex
 	shown map[string]*Routes

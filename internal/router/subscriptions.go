@@ -28,9 +28,9 @@ type Subscriber interface {
 	Subscribe(ctx context.Context, c *call.Call, native string) (cancel func(), err error)
 }
 
-// Subscriptions are the subscriptions of clients to resources. They deliver each update to the
-// clients that subscribed, under the URI that the client knows. All methods may be called by
-// many goroutines at once. No lock is held while an upstream or a client is waited for.
+// Subscriptions are the subscriptions of clients to resources. They deliver each update to the clients
+// that subscribed, under the URI that the client knows. All methods may be called concurrently. No lock
+// is held while an upstream or a client is waited for.
 type Subscriptions struct {
 	router *Router
 
@@ -171,7 +171,7 @@ func (s *Subscriptions) cancel(sub *subscription) {
 	}
 }
 
-// maxReattaching bounds how many subscriptions are attached again at once.
+// maxReattaching bounds how many subscriptions are attached again at the same time.
 const maxReattaching = 16
 
 // Reattach subscribes again if the routes lead to a different upstream than before. The client

@@ -13,7 +13,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// TaskBook keeps which tasks principals have begun, at all replicas. Its methods may be called
+// TaskBook lists the tasks of principals, for all replicas. Its methods may be called
 // concurrently. They wait for no longer than a client can.
 type TaskBook interface {
 	// Replica is the name of this replica.

@@ -96,7 +96,7 @@ func (t *taskPolls) of(p *taskPoll) []*taskWatch {
 }
 
 // pollTask polls a task until its last watch has ended. A watch that joins later gets the
-// last answer at once, for which the upstream is not asked again.
+// last answer immediately, for which the upstream is not asked again.
 func (r *Router) pollTask(ctx context.Context, p *taskPoll) {
 	var last call.Result
 	timer := time.NewTimer(0)

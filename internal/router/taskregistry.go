@@ -32,9 +32,9 @@ type taskKey struct{ upstream, session, native string }
 
 func keyOf(t bridge.TaskRef) taskKey { return taskKey{t.Upstream, t.Session, t.Native} }
 
-// taskRegistry maps the tasks of upstreams to the clients that began them, because messages
-// of an upstream name only its own id. The zero value is ready for use, by any number of
-// goroutines.
+// taskRegistry maps the tasks of upstreams to the clients that began them, because messages of an
+// upstream name only its own id. The zero value is ready for use. Its methods may be called
+// concurrently.
 type taskRegistry struct {
 	timed bool // numbers are times, so that they order the tasks of all replicas
 

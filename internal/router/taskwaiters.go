@@ -17,7 +17,7 @@ const (
 )
 
 // taskWaiters are the calls that wait for a task, because their clients cannot carry one. The
-// zero value is ready for use, by any number of goroutines.
+// zero value is ready for use. Its methods may be called concurrently.
 type taskWaiters struct {
 	mu    sync.Mutex
 	open  map[taskKey]taskWaiter

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// OneTimeTokens make a consent valid for one call. They may be used by any number of
-// goroutines at once.
+// OneTimeTokens make a consent valid for one call. They may be used concurrently.
 type OneTimeTokens interface {
 	// New returns a token that was never issued before.
 	New() string

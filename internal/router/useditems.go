@@ -10,7 +10,7 @@ import (
 
 // usedItems are the items of upstreams that the inner calls of an own item used, whatever these
 // calls were made by. They are as many as a caller sees at most, and count as a part of what is
-// kept. The zero value has none. The methods may be called by many goroutines at once.
+// kept. The zero value has none. The methods may be called concurrently.
 type usedItems struct {
 	mu    sync.Mutex
 	items []results.Item // sorted, each once

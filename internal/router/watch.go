@@ -7,7 +7,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Watcher receives calls that have ended. Its methods may be called by many goroutines at once, and must not
+// Watcher receives calls that have ended. Its methods may be called concurrently, and must not
 // block.
 type Watcher interface {
 	// Watching reports whether calls are received now.

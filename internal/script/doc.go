@@ -4,8 +4,8 @@
 //	           │                     │
 //	        rewrite               Host: Call, Search, Describe
 //
-// A script has no files, no modules, no network, no clock and no randomness. All that it
-// reaches is the [Host] that it is run with.
+// A script has no files, no modules, no network, no clock and no randomness. It can use
+// only the [Host] of its run.
 //
 // # Bounds
 //
@@ -13,11 +13,11 @@
 // gigabyte, or compare two values for a year. So Compile rewrites the syntax tree. Each
 // operator, method, slice, display, and key becomes a call of a function of this package,
 // which charges the memory of its result before it makes it, and the work of reading its
-// operands before it reads them. What is left to the interpreter takes bounded time and
-// makes bounded values at each step. These are the rules:
+// operands before it reads them. The remaining steps of the interpreter take bounded time
+// and make bounded values. These are the rules:
 //
-//   - The memory of all values that a run makes is counted, also of those that it has dropped
-//     already. So a run never holds more than [MaxMemory] and a bounded factor of it.
+//   - The memory of all values of a run is counted, including values that it no longer uses.
+//     So a run never uses more than [MaxMemory] and a bounded factor of it.
 //   - Work that grows with a value counts as steps.
 //   - Values that are read as a tree (compared, printed, encoded, hashed) are nested at most
 //     100 levels. A value that contains another one twice counts twice.

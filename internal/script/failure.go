@@ -14,7 +14,7 @@ import (
 	"mcpgateway/internal/plaintext"
 )
 
-// Failure says where a script failed, and why, in words that a model can correct it by.
+// Failure says where and why a script failed, so that a model can correct it.
 type Failure struct {
 	Message string
 	// Cause is what the script says of its failure with fail, or what the tool said that failed, in its own
@@ -25,7 +25,7 @@ type Failure struct {
 	Column  int
 	Source  string  // the text of the line
 	Callers []Frame // the calls of functions that led to the line, innermost first
-	// Output is what the script had printed before it failed, within the bound.
+	// Output is the output of the script before it failed, within the bound.
 	Output string
 }
 

@@ -12,11 +12,11 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Host is what a script may reach. Its methods are called concurrently by parallel. They
-// return when their context ends.
+// Host has the functions outside the interpreter that a script may use. The function parallel
+// calls its methods concurrently. They return when their context ends.
 type Host interface {
-	// Call calls a tool with arguments, a JSON object, and returns its result object. An
-	// error is told to the script, which may go on after it.
+	// Call calls a tool with arguments, a JSON object, and returns its result object. The script
+	// gets an error, and may continue after it.
 	Call(ctx context.Context, tool string, arguments wire.Raw) (wire.Raw, error)
 	// Search returns an array of tools for the arguments of search, an object.
 	Search(ctx context.Context, arguments wire.Raw) (wire.Raw, error)
@@ -36,14 +36,14 @@ type Limits struct {
 // maxCompute is how long a run computes, apart from its calls.
 const maxCompute = 10 * time.Second
 
-// Options are what a run needs.
+// Options configure a run.
 type Options struct {
 	Host   Host
 	Limits Limits
 	Clock  Clock
-	// Reserve takes memory that all runs share before a run uses it, in steps of 1 MiB. The
-	// caller releases it after the run. Its error is told to the script. nil means that there is
-	// no common bound.
+	// Reserve takes memory that all runs share before a run uses it, in steps of 1 MiB. The caller
+	// releases it after the run. The script gets its error. nil means that there is no common
+	// bound.
 	Reserve func(n int64) error
 	// Turns has room for as many elements as runs may compute at the same time. Runs take turns of
 	// a few milliseconds. nil means that there is no common bound.
@@ -72,7 +72,7 @@ type Run struct {
 	hasTurn  bool
 }
 
-// Result is what a script printed and returned.
+// Result is the printed output and the returned value of a script.
 type Result struct {
 	Output string
 	// Value is the JSON of the value that was returned, nil for none and None. If Text is set, it

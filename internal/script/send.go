@@ -21,7 +21,7 @@ type outcome struct {
 	err    error
 }
 
-// sending is what the calls of one parallel have in common. The run waits for all of them, so
+// sending is the shared state of the calls of one parallel. The run waits for all of them, so
 // the lock guards its memory meanwhile.
 type sending struct {
 	run     *Run

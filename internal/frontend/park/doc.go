@@ -3,8 +3,8 @@
 // A modern client accepts no requests. An ask goes into an input_required result, which
 // ends the client's request. The answers come with another request for the same thing,
 // the retry (2026-07-28, basic/patterns/mrtr). Between the two the call is parked: it
-// keeps running on a goroutine of its own, and no request waits for it. The result
-// names the call in a sealed requestState. The state is bound to the principal and the
+// keeps running on a separate goroutine, and no request waits for it. The result names
+// the call in a sealed requestState. The state is bound to the principal and the
 // request, and can be used once.
 //
 //	            an ask, and no other for GatherWindow

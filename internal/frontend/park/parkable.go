@@ -48,7 +48,7 @@ type parkable struct {
 	state   *Snapshot  // nil before the call was parked, see noteState
 }
 
-// answer is what the handler has returned, or the result of a round.
+// answer is the result or error of the handler, or the result of a round.
 type answer struct {
 	result call.Result
 	err    error
@@ -81,9 +81,9 @@ func Parkable(c *call.Call) bool {
 	return false
 }
 
-// Run has the call of r handled on a goroutine of its own, and returns its result or
-// its first round. The error is that of the handler, that of r's context, or the cause
-// of [Table.Stop]. After Stop, Run does not call handle. The call may keep its params
+// Run has the call of r handled on a separate goroutine, and returns its result or its
+// first round. The error is that of the handler, that of r's context, or the cause of
+// [Table.Stop]. After Stop, Run does not call handle. The call may keep its params
 // longer than Run runs. release is called once, when they are no longer needed.
 func (t *Table) Run(r Request, handle Handler, release func()) (call.Result, error) {
 	k := &parkable{t: t, call: *r.Call()}

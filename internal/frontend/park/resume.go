@@ -46,7 +46,7 @@ func StateOf(c *call.Call) string {
 // Resume passes the answers of the retry r to the call that its state names, and
 // returns the call's result or its next round. If the context of r ends first, Resume
 // returns its error; any other error is a *wire.Error or that of the call's handler.
-// The retry is a request of its own, so it must be permitted now.
+// The retry is a separate request, so it must be permitted now.
 func (t *Table) Resume(r Request, state string) (call.Result, error) {
 	c := r.Call()
 	st, err := t.options.Sealer.Open(state, bridge.BindingOf(c), time.Now())

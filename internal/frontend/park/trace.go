@@ -6,7 +6,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// startTrace gives the call a trace of its own: it outlives its first request.
+// startTrace gives the call a separate trace, because the call outlives its first request.
 func (k *parkable) startTrace() {
 	k.trace.Follow(k.call.Trace)
 	k.call.Trace = &k.trace

@@ -21,7 +21,7 @@ const MaxLife = 7 * 24 * time.Hour
 // their headers, some to 4 KiB.
 const maxID = 2048
 
-// Further errors of ids, for the log. Clients must not be told which one it is.
+// Further errors of ids, for the log. Clients must not learn which one it is.
 var (
 	ErrUnknownKey = errors.New("the session id is sealed with a key that this replica does not have")
 	ErrExpired    = errors.New("the session id has expired")
@@ -38,15 +38,16 @@ const idPurpose = "mcpgateway session id"
 // not know a version does not open the id, and its client begins a new session.
 const idVersion = 1
 
-// IDs makes and opens the ids of sessions. A sealed id contains what a process needs to serve the
-// session: every process with one of the keys can open it. It contains 192 random bits.
+// IDs makes and opens the ids of sessions. A sealed id contains the data that a process needs to
+// serve the session, and every process with one of the keys can open it. It contains 192 random
+// bits.
 //
 // The content is
 //
 //	opened ‖ expires ‖ digest of the principal's identity ‖ profile ‖ revision ‖ clientInfo ‖ capabilities
 //
-// with times in milliseconds, and a length in 16 bits before each of the last four. A nil IDs
-// makes random ids, which only the process knows that has made them.
+// with times in milliseconds, and a length in 16 bits before each of the last four. A nil IDs makes
+// random ids, which are known only to the process that made them.
 type IDs struct {
 	sealer *seal.Sealer
 	life   time.Duration
@@ -61,7 +62,7 @@ func NewIDs(keys [][]byte, idle time.Duration) *IDs {
 	return &IDs{seal.New(idPurpose, keys...), max(MaxLife, idle)}
 }
 
-// Claims are what an id says about its session.
+// Claims are the data about a session in its id.
 type Claims struct {
 	Client  *call.Client // its Key is the id
 	Opened  time.Time

@@ -8,19 +8,19 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Shared keeps what every replica has to know of the sessions with sealed ids. Its methods are
-// called concurrently, and return soon, also when the store does not answer: then with an error.
+// Shared keeps the shared state of the sessions with sealed ids. Its methods are called
+// concurrently, and return soon, also when the store does not answer: then with an error.
 type Shared interface {
 	// Load returns what is known of a session, the zero value if nothing is.
 	Load(ctx context.Context, id string) (State, error)
 	// Change keeps a change of a session, whose id expires at this time, and tells the other
 	// replicas.
 	Change(ctx context.Context, id string, expires time.Time, c Change) error
-	// Renew keeps the state of a session in use for another while. It tells nobody.
+	// Renew extends the life of the state of a session in use. It notifies no replica.
 	Renew(ctx context.Context, id string, st State) error
 }
 
-// State is what all replicas know of a session.
+// State is the shared state of a session.
 type State struct {
 	Ended bool       // the session was ended for good
 	Level wire.Level // LevelNone if the client has set none

@@ -36,7 +36,7 @@ func (s *Session) IsSubscribed(uri string) (subscribed, full bool) {
 }
 
 // AddSubscription keeps a subscription until Unsubscribe or the end of the session,
-// which call cancel. If the session already has one for uri, it calls cancel at once.
+// which call cancel. If the session already has one for uri, it calls cancel immediately.
 // If the session has ended, it does so too and returns ErrEnded. cancel must not
 // block.
 func (s *Session) AddSubscription(uri string, cancel func()) error {

@@ -15,7 +15,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Errors of [Table.Get], for the log. Clients must not be told which one it is.
+// Errors of [Table.Get], for the log. Clients must not learn which one it is.
 var (
 	ErrUnknown = errors.New("there is no such session: it has ended, or never was")
 	ErrForeign = errors.New("the session belongs to another principal")
@@ -87,9 +87,9 @@ func (t *Table) Open(c Config) (*Session, error) {
 // table has the session already, Adopt returns that one, and keeps it from expiring. The error is
 // ErrUnknown if the session was ended, the cause of CloseAll, or that of Reserve.
 //
-// The subscriptions and the level of the session are not known. If the session is older than the
-// table, or than the last change of a list, its client is told that all lists have changed, because
-// nobody may have told it.
+// The subscriptions and the level of the session are not known. If the session is older than the table, or
+// than the last change of a list, its client is notified that all lists have changed, because it may have
+// missed earlier notifications.
 func (t *Table) Adopt(c Config) (*Session, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -88,7 +88,7 @@ func (c *Conn) wait(ctx context.Context, until time.Time) bool {
 	return true
 }
 
-// batch is what a connection writes next.
+// batch is the data that a connection writes next.
 type batch struct {
 	frames  []byte
 	last    [2][]byte                 // follows the frames

@@ -17,20 +17,20 @@ type Entry struct {
 	// belongs to no call.
 	Requests string
 	Last     bool // it is the last event: each request has its response
-	// MovedTo is the id of the stream that goes on with the events after Number, which are its
+	// MovedTo is the id of the stream that continues with the events after Number, which are its
 	// events 1, 2, 3 and so on. Such an entry is no event.
 	MovedTo string
 	Data    []byte
 }
 
-// Moved says how a stream goes on at another replica: the event that has the number After + n is the
+// Moved says how a stream continues at another replica: the event that has the number After + n is the
 // event n of the stream To. The zero value says that the stream has not moved.
 type Moved struct {
 	To    string
 	After int
 }
 
-// Follow returns the position in the stream that goes on after this event. It reports false if the
+// Follow returns the position in the stream that continues after this event. It reports false if the
 // event is older than the move.
 func (m Moved) Follow(number int) (Position, bool) {
 	return Position{m.To, number - m.After}, number >= m.After

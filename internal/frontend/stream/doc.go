@@ -17,8 +17,9 @@
 // A resumed stream carries every event after the one that the client names, once and
 // in order, or the resumption is refused because the log has forgotten some of them.
 //
-// A stream that belongs to no call can move to another replica: [Stream.Move] ends it with what its
-// client has missed, and [ReplayStore.Continue] goes on with that there, as another stream.
+// A stream that belongs to no call can move to another replica: [Stream.Move] ends it and returns
+// the missed events, and [ReplayStore.Continue] continues with these events there, as another
+// stream.
 //
 // The order of locks is: ReplayStore, Stream, EventLog.
 package stream

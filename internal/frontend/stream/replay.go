@@ -18,7 +18,7 @@ var (
 	ErrEventsLost = errors.New("events after Last-Event-ID are no longer kept: the stream cannot be resumed")
 	// ErrComplete means that the client has every event, and no more will come.
 	ErrComplete = errors.New("the stream is complete")
-	// ErrMoved means that the stream goes on at another replica, see [Stream.Moved].
+	// ErrMoved means that the stream continues at another replica, see [Stream.Moved].
 	ErrMoved = errors.New("the stream goes on at another replica")
 )
 
@@ -136,7 +136,7 @@ func (rs *ReplayStore) Record(st *Stream, requests []wire.ID, primes bool) {
 	}
 }
 
-// Continue connects a stream of Record, which goes on with events that another replica had.
+// Continue connects a stream of Record, which continues with the events of another replica.
 func (rs *ReplayStore) Continue(st *Stream, events [][]byte) *Conn {
 	st.mu.Lock()
 	defer rs.add(st)
