@@ -8,7 +8,7 @@ import (
 	"mcpgateway/internal/endpoint"
 )
 
-// tokenAudience is what a token is for, as far as it is this gateway.
+// tokenAudience is the audience of a token, as far as it names this gateway.
 type tokenAudience struct {
 	everywhere bool     // the gateway as a whole
 	profiles   []string // endpoints of profiles, by configured names

@@ -14,20 +14,20 @@
 //
 // # Guarantees
 //
-// An [Authenticator] is safe for concurrent use. It has no goroutine of its own; a fetch
-// of keys runs in a goroutine that ends with it, within bounded time. Every request is
-// authenticated. The result of a verified signature is cached by the digest of the token,
-// for a few minutes and never beyond the expiry of the token.
+// An [Authenticator] is safe for concurrent use. It has no permanent goroutine; each fetch of
+// keys runs in a goroutine that ends with the fetch, within bounded time. Every request is
+// authenticated. The result of a verified signature is cached by the digest of the token, for
+// a few minutes and never beyond the expiry of the token.
 //
-// The time of authentication does not depend on how many API keys there are, nor on their digests.
+// The time of authentication does not depend on the number of API keys, nor on their digests.
 //
-// The work for unknown clients is bounded: credentials have at most 16 KiB, and keys are
-// fetched from an issuer at most once in ten seconds, after a small burst. Documents are
-// fetched from URLs of the configuration and of the issuer's metadata, never from URLs in
-// a token.
+// The work for unauthenticated clients is bounded: credentials have at most 16 KiB, and keys
+// are fetched from an issuer at most once in ten seconds, after a small burst. Documents are
+// fetched from URLs of the configuration and of the issuer's metadata, never from URLs in a
+// token.
 //
-// The gateway starts without its issuers. While an issuer cannot be reached, requests
-// with its tokens get 503, since the tokens cannot be verified.
+// The gateway starts even if its issuers cannot be reached. While an issuer cannot be
+// reached, requests with its tokens get 503, because the tokens cannot be verified.
 //
 // Credentials never appear in logs, metrics or errors. The log line about a refused token has
 // the claims that name its issuer, audience, subject and times ([Denied.Log]).

@@ -15,10 +15,10 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Examination is what an [Authenticator] finds in credentials, for the operator. It contains
-// no credentials.
+// Examination is the result of the checks of credentials by an [Authenticator], for the
+// operator. It contains no credentials.
 type Examination struct {
-	// Principal is who such credentials would name if they were valid, nil for nobody.
+	// Principal is the principal of the credentials if they were valid, nil for none.
 	Principal *call.Principal
 	// Profiles are the names of the only profiles that they may use; nil means all.
 	Profiles []string

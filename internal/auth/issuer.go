@@ -227,7 +227,7 @@ func (i *issuer) sender(claims wire.Value, payload []byte, expires time.Time) (*
 	if i.ProfilesClaim == "" {
 		return out, nil
 	}
-	// Without the claim nobody has said what the subject may use.
+	// Without the claim it is not known what the subject may use.
 	out.Profiles, ok = stringList(call.ClaimAt(claims, i.ProfilesClaim), whole)
 	if !ok || len(out.Profiles) == 0 {
 		return nil, malformed(i.ProfilesClaim)

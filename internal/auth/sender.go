@@ -8,7 +8,7 @@ import (
 )
 
 // Sender is who sent a request: a principal, and the profiles that they may use. Its methods
-// may be called by many goroutines at once.
+// may be called concurrently.
 type Sender struct {
 	// Profiles are the names of the only profiles that the principal may use; nil means all.
 	Profiles []string

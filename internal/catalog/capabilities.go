@@ -21,11 +21,11 @@ const (
 // kindSet is a set of kinds of items: a bit for each.
 type kindSet byte
 
-// capabilitiesOf returns the union of what the parts can do that the caller may know. shown
-// are the kinds of their items that the caller sees. A part of which nothing is known counts
-// as having all capabilities: legacy clients cannot be told later. So does an empty view,
-// since a reload may fill it. Capabilities for items of which policy shows the caller none
-// are left out.
+// capabilitiesOf returns the union of the capabilities of the parts that the caller may
+// know. shown are the kinds of their items that the caller sees. A part whose capabilities
+// are unknown counts as having all of them, because legacy clients learn them only once. An
+// empty view counts the same, because a reload may fill it. Capabilities for items that
+// policy hides from the caller are left out.
 func (v *View) capabilitiesOf(known []bool, shown []kindSet) capability {
 	union, some := capability(0), false
 	for _, p := range v.table.Parts() {

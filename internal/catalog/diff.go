@@ -18,7 +18,7 @@ func (c Changes) or(o Changes) Changes {
 }
 
 // Diff compares two tables for each client. A client learns only of changes that it can see.
-// A Diff may be used by many goroutines.
+// A Diff may be used concurrently.
 type Diff struct {
 	old, new  *Table
 	announced map[string]Changes
@@ -27,10 +27,10 @@ type Diff struct {
 	seen map[[2]*listings]Changes
 }
 
-// NewDiff compares two tables. announced are the changes that upstreams announced: they count for
-// clients from whom no item of such a list is ever hidden, even if the list does not differ.
-// Other clients learn of differences only: an announced change may be about an item that
-// they must not know, or that is not listed yet.
+// NewDiff compares two tables. announced are the changes that upstreams announced. A client to
+// which policy shows all items of such a list is notified of an announced change, even if the
+// list does not differ. Other clients are notified only of differences, because an announced
+// change may be about an item that they must not know, or that is not listed yet.
 func NewDiff(old, new *Table, announced map[string]Changes) *Diff {
 	return &Diff{old: old, new: new, announced: announced, seen: make(map[[2]*listings]Changes)}
 }

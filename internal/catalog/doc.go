@@ -10,33 +10,33 @@
 //
 // # Items
 //
-// Package conform checks items by the [Rules] of their upstream. An item that lacks a
-// required member is left out and reported, unless the rules turn that off: strict clients
-// reject a whole list because of one such item. An [Override] publishes an item under
-// another name or with another description, or hides it; policy still decides by its native
-// name. Items of an upstream that is down are not listed, but their names resolve: the
-// connector then knows best whether the upstream is back.
+// Package conform checks items by the [Rules] of their upstream. An item that lacks a required
+// member is left out and reported, unless the rules turn that off: strict clients reject a whole
+// list because of one such item. An [Override] publishes an item under another name or with
+// another description, or hides it; policy still decides by its native name. Items of an upstream
+// that is down are not listed, but their names resolve, because only the connector knows whether
+// the upstream is back.
 //
 // # Names that clash
 //
-// Within an upstream, an item that keeps its name wins over one that an override renames.
-// Items of upstreams with a prefix win over items of upstreams without one. Among upstreams
-// without a prefix the first one keeps the name; later ones publish the item with the name
-// of the upstream as prefix. Such names are reserved, so that a name does not depend on
-// which upstreams are up. Several upstreams may list the same web address, which is never
-// renamed: it is listed once, and the first upstream that is up serves it.
+// Within an upstream, an item that keeps its name takes precedence over an item that an override
+// renames. Items of upstreams with a prefix take precedence over items of upstreams without a
+// prefix. Among upstreams without a prefix the first one keeps the name; later ones publish the
+// item with the name of the upstream as prefix. Such names are reserved, so that a name does not
+// depend on which upstreams are up. Several upstreams may list the same web address, which is
+// never renamed: it is listed once, and the first upstream that is up serves it.
 //
 // # Own items
 //
-// A profile may have items of the gateway itself. They have no prefix, win every name, come first
-// in lists, and are allowed to everyone. No upstream stands behind them: [View.Parts] and
-// [Table.Parts] leave them out, and they do not change the freshness of a view. A URI that begins
-// like an own template leads to the gateway.
+// A profile may have items of the gateway itself. They have no prefix, take precedence over all
+// other names, come first in lists, and are allowed to everyone. They have no upstream:
+// [View.Parts] and [Table.Parts] leave them out, and they do not change the freshness of a view.
+// A URI that begins like an own template resolves to the gateway.
 //
 // # Tools that are not listed
 //
-// A profile may list few of its tools. All others resolve as well, [View.Tools] has them, and
-// [View.ToolIndex] finds them.
+// A profile may list only a few of its tools. The others can be called too, [View.Tools] contains
+// them, and [View.ToolIndex] finds them.
 //
 // # Lists
 //
@@ -55,10 +55,10 @@
 //
 // # Views
 //
-// Callers with the same rights share a [View], and views with the same listings share these.
-// The number of views is bounded; a dropped view is made again. A caller learns nothing of
-// items outside its view, nor of upstreams that have no item for it.
+// Callers with the same rights share a [View], and views with the same listings share these. The
+// number of views is bounded; a dropped view is built again. A caller learns nothing about items
+// outside its view, nor about upstreams without an item in its view.
 //
-// All of it is safe for concurrent use. The package is pure: it has no clock, network or
-// log. Package policy decides who may see an item, and package namespace makes its name.
+// All types are safe for concurrent use. The package is pure: it has no clock, network or log.
+// Package policy decides who may see an item, and package namespace makes its name.
 package catalog

@@ -54,7 +54,7 @@ func (t *Table) HasHeaderParams(public string) bool {
 	return e != nil && len(e.HeaderParams) > 0
 }
 
-// Issue is what is reported about an item.
+// Issue is the kind of a finding about an item.
 type Issue uint8
 
 // The issues. Items that are quarantined, held or duplicates are not published.

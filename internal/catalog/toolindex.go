@@ -146,7 +146,7 @@ func (t *Table) SearchDocs() iter.Seq2[*search.Doc, func() string] {
 }
 
 // Docs keeps the search documents of tools from one table to the next. Tables may share it. A nil
-// Docs keeps nothing. It may be used by many goroutines.
+// Docs keeps nothing. It may be used concurrently.
 type Docs struct {
 	mu      sync.Mutex
 	current map[docKey]*search.Doc

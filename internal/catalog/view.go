@@ -16,8 +16,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// View is what callers with the same rights see of a table. It is immutable, except that it
-// keeps encoded pages. Views with the same listings share them.
+// View is the part of a table that callers with the same rights see. It is immutable, except
+// that it keeps encoded pages. Views with the same listings share them.
 type View struct {
 	*listings
 	table    *Table
@@ -25,7 +25,7 @@ type View struct {
 	policies [call.Kinds][]*policy.ItemPolicy // by index of the entry
 }
 
-// listings are what lists show to callers.
+// listings are the items in lists of a view.
 type listings struct {
 	allowed     [call.Kinds][]bool   // by index of the entry: it is visible
 	listed      [call.Kinds][]*Entry // in the order of lists

@@ -1,5 +1,6 @@
-// Package clientauth makes of a configuration what authenticates clients, and says without a
-// gateway what it would make of them: which principal credentials give, and which profile that gets.
+// Package clientauth builds the authentication of clients from a configuration. Without a
+// running gateway it can say which principal some credentials have, and which profile that
+// principal gets.
 //
-// The package keeps nothing. All functions may be called by many goroutines at once, except [Reload].
+// The package has no state. All functions may be called concurrently, except [Reload].
 package clientauth

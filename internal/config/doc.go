@@ -14,7 +14,7 @@
 //
 // Guarantees:
 //
-//   - All errors of a file are reported at once, as [Errors], each with file, line, column and the
+//   - All errors of a file are reported together, as [Errors], each with file, line, column and the
 //     path of the key. A Config is returned only if there are no errors.
 //   - Work and memory are bounded: the size of the file, the number of values that aliases and
 //     merges expand to, and the bytes that ${…} expands to.

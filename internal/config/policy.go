@@ -22,7 +22,7 @@ const (
 	Confirm Effect = "confirm"
 )
 
-// Policy says what clients may use.
+// Policy configures which items clients may use.
 type Policy struct {
 	Default Effect   `yaml:"default" enum:"|allow|deny" doc:"effect if no rule decides; empty means allow with auth.mode none, else deny"`
 	Rules   []Rule   `yaml:"rules" doc:"rules; deny wins, then confirm, then allow, then the default"`

@@ -13,7 +13,7 @@ import (
 // DefaultProfile is the name of the profile that is served at /mcp.
 const DefaultProfile = "default"
 
-// Profile is a named view of what the upstreams offer, with an endpoint of its own.
+// Profile is a named view of the upstreams' items, with its own endpoint.
 type Profile struct {
 	Name string `yaml:"-"` // unique; matches [a-z][a-z0-9-]{0,31}
 	Pos  Pos    `yaml:"-"` // of the name
@@ -69,7 +69,7 @@ const (
 	CatalogSearch CatalogMode = "search"
 )
 
-// ProfileNames says which names tools and prompts have in a profile.
+// ProfileNames is the form of the names of tools and prompts in a profile.
 type ProfileNames string
 
 // The values of profiles.*.names.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Results bound what is kept of long results of tools.
+// Results bound the storage of long results of tools.
 type Results struct {
 	TTL          time.Duration `yaml:"ttl" default:"1h" min:"1s" doc:"how long a result that max_result of a profile has shortened can be read"`
 	Memory       Size          `yaml:"memory" default:"256MiB" min:"1MiB" doc:"memory for the kept results of all principals; the oldest go first"`
@@ -19,7 +19,7 @@ func (r *Results) check(m *mapping) {
 	}
 }
 
-// StructuredContent says what becomes of the structuredContent of long results.
+// StructuredContent says whether the structuredContent of long results is shortened.
 type StructuredContent string
 
 // The values of structured_content.

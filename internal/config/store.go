@@ -11,7 +11,7 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// StoreKind says where the gateway keeps what its replicas share.
+// StoreKind is the kind of the store of shared state.
 type StoreKind string
 
 // The values of store.kind.
@@ -20,7 +20,7 @@ const (
 	StoreRedis  StoreKind = "redis"
 )
 
-// Store is what several replicas of the gateway share.
+// Store configures the store that several replicas of the gateway share.
 type Store struct {
 	Kind   StoreKind `yaml:"kind" default:"memory" enum:"memory|redis" doc:"memory keeps everything in this process; redis shares it with all replicas that have the same store and the same keys, and needs bridge.keys"`
 	URL    Secret    `yaml:"url" format:"store-url" doc:"servers of kind redis: redis://[user:password@]host[:port][/db], redis+sentinel://host,host/name[/db] or redis+cluster://host,host; rediss for TLS"`

@@ -1,6 +1,6 @@
 package config
 
-// Trim says what the lists of a profile leave out of definitions.
+// Trim says which parts of definitions the lists of a profile leave out.
 type Trim struct {
 	Description        int     `yaml:"description" default:"0" min:"0" max:"1000000" doc:"most characters of a description, cut at a sentence or a word; 0 means no limit"`
 	SchemaDescriptions int     `yaml:"schema_descriptions" default:"0" min:"0" max:"1000000" doc:"most characters of a description in a schema, or of an argument of a prompt; 0 means no limit"`

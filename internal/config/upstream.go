@@ -33,7 +33,7 @@ const (
 	EraModern Era = "modern"
 )
 
-// Session says who shares a session with an upstream.
+// Session says which clients share a session with an upstream.
 type Session string
 
 // The values of session. SessionShared is one session for all clients, or for all with the same
@@ -101,9 +101,9 @@ type Upstream struct {
 	PinDefaults   bool        `yaml:"pin_defaults" default:"true" doc:"whether default values in schemas belong to the definition that pin remembers"`
 }
 
-// Connection is what makes the connection to an upstream. A reload that changes one of these keys opens a
-// new connection; a reload that changes another key of the upstream keeps the connection and its
-// sessions. Exactly one of Command and URL is set.
+// Connection has the keys of the connection to an upstream. A reload that changes one of these keys opens a
+// new connection; a reload that changes another key of the upstream keeps the connection and its sessions.
+// Exactly one of Command and URL is set.
 type Connection struct {
 	Command    string            `yaml:"command" format:"non-empty" blank:"true" doc:"program to start; the gateway talks to it over its standard input and output"`
 	Args       []string          `yaml:"args" doc:"arguments of the program"`

@@ -17,9 +17,9 @@
 // discovers authorization servers (discover.go, register.go), and guards all requests
 // (guard.go).
 //
-// The package is separate from auth, which authenticates clients: auth reads input of
-// strangers and holds no secrets, this package holds secrets and sends them to others.
-// They share the principal only.
+// The package is separate from auth, which authenticates clients: auth reads input of strangers
+// and has no secrets, this package has secrets and sends them to upstreams. They share only the
+// principal.
 //
 // # Guarantees
 //
@@ -35,8 +35,8 @@
 // pause before the next attempt, for all callers. Concurrent callers that need the same
 // token share one request.
 //
-// A refresh token is used by one process at a time, and once if the server renews it. A renewed
-// grant is not lost while it cannot be stored.
+// Only one process at a time uses a refresh token, and only once if the server renews it. If a
+// renewed grant cannot be stored, it is kept in memory.
 //
 // The text of an [Error] is safe for clients: it contains no secret and no address, and
 // of the server's response only an error code. The package logs nothing.

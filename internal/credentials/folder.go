@@ -230,7 +230,7 @@ func (s *folder) key() ([]byte, error) {
 	return key, err
 }
 
-// makeKey makes a key if there is none. If several processes do so at once, one of them
+// makeKey makes a key if there is none. If several processes do so at the same time, one of them
 // succeeds.
 func makeKey(at string) error {
 	key := make([]byte, keySize)

@@ -120,8 +120,8 @@ func (s *Store) Forget(ctx context.Context, g Grant) error {
 
 // Revoke removes a stored grant for the upstream of s, and revokes it at its authorization
 // server (RFC 7009). It reports whether that server has revoked it. The error says that the
-// grant is still stored; untold says why the server was not told, nil if it offers no
-// revocation.
+// grant is still stored. untold is the reason why the request for revocation failed, nil if
+// the server offers no revocation.
 func (s *Source) Revoke(ctx context.Context, g Grant) (revoked bool, untold, err error) {
 	u, ok := s.tokens.(*user)
 	if !ok {

@@ -52,7 +52,7 @@ type shared struct {
 	now   func() time.Time
 }
 
-// sharedValue is what the store has under the name of a value.
+// sharedValue is the content of a value in the store.
 type sharedValue struct {
 	Saved time.Time       `json:"saved"`
 	Value json.RawMessage `json:"value,omitempty"` // absent if it was removed

@@ -13,7 +13,7 @@ const usedEvery = time.Hour
 // grant to find out which of two renewals came later.
 const usedKind = "used"
 
-// lastUse is what is stored about the use of a grant.
+// lastUse is the stored record about the use of a grant.
 type lastUse struct {
 	At time.Time `json:"at"`
 }

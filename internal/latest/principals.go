@@ -13,7 +13,7 @@ const maxPrincipals = 16384
 
 // Principals holds the latest credentials of the principals that were active last. The
 // credentials of a principal are the same in all profiles. The zero Principals is empty. Its
-// methods may be called by many goroutines at once.
+// methods may be called concurrently.
 type Principals struct {
 	mu sync.RWMutex
 	// A record is in young if it was used since the generations changed last. When young
@@ -21,7 +21,7 @@ type Principals struct {
 	young, old map[identity]record
 }
 
-// identity is what call.Principal.Identity is made of, without an allocation.
+// identity has the parts of call.Principal.Identity, without an allocation.
 type identity struct{ method, issuer, subject string }
 
 func identityOf(p *call.Principal) identity { return identity{p.AuthMethod, p.Issuer, p.Subject} }
@@ -96,7 +96,7 @@ func (r *Principals) find(id identity) record {
 	return r.old[id]
 }
 
-// put makes a record one that was used last. The caller holds mu.
+// put makes a record the most recently used one. The caller holds mu.
 func (r *Principals) put(id identity, known record) {
 	if r.young == nil || len(r.young) >= maxPrincipals && r.young[id] == nil {
 		r.young, r.old = make(map[identity]record), r.young

@@ -41,7 +41,7 @@ func (p trustedProxies) contains(addr netip.Addr) bool {
 
 // forwardedRequest returns a request as its client sent it to the first trusted proxy.
 // Proxies append to the headers that they receive, so the last element counts: of addresses
-// the last one that is not a trusted proxy.
+// the last address that is not a trusted proxy.
 func (p trustedProxies) forwardedRequest(r *http.Request) *http.Request {
 	out := *r
 	u := *r.URL

@@ -22,7 +22,7 @@ var forwardingHeaders = map[string]bool{
 // IsLocal reports whether a program on this machine sent the request itself: it came
 // from a loopback address, and no header says that a proxy forwarded it. Behind a proxy
 // on this machine every request comes from loopback. A proxy that adds no such header
-// cannot be told from a local program.
+// cannot be distinguished from a local program.
 func IsLocal(r *http.Request) bool { return IsLoopbackHost(r.RemoteAddr) && !isForwarded(r.Header) }
 
 func isForwarded(h http.Header) bool {

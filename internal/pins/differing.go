@@ -7,11 +7,11 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// maxStarts is at how many starts in a row a definition must differ from the one before to
-// be told as one that always does.
+// maxStarts is the number of consecutive starts at which a definition must differ from the previous
+// one before it is reported as always different.
 const maxStarts = 3
 
-// history is what is known of the accepted definition of a tool besides its digest.
+// history has data about the accepted definition of a tool in addition to its digest.
 type history struct {
 	// Members are short digests of the members of the accepted definition, by name, and of
 	// its schemas without default values, by schemasKey.

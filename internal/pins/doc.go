@@ -1,3 +1,3 @@
-// Package pins remembers the accepted definitions of tools, for upstreams with pin: true. A tool whose definition is new or changed is held back until it is accepted:
-// an upstream that was trusted once cannot replace a description unnoticed.
+// Package pins remembers the accepted definitions of tools, for upstreams with pin: true. A tool with a new or changed
+// definition is hidden until it is accepted, so an upstream that was trusted once cannot replace a description unnoticed.
 package pins

@@ -17,7 +17,7 @@ import (
 // lockTimeout bounds the wait for another process that writes the file, which takes milliseconds.
 const lockTimeout = 5 * time.Second
 
-// content is what the file contains.
+// content is the content of the file.
 type content struct {
 	Upstreams map[string]map[string]string `json:"upstreams"` // by name: digests by tool
 	// History says more about the tools, by upstream and tool. Files of older versions lack it.

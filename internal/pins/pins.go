@@ -18,7 +18,7 @@ import (
 // Store keeps accepted definitions, with their digests, in one file of the state folder. It
 // accepts the first list of an upstream that has tools as it is. Other processes, such as
 // gateway pin, and other stores may write the file too: each write is made to what the file
-// says at that moment, so none is lost. The methods may be called by many goroutines at once.
+// says at that moment, so none is lost. The methods may be called concurrently.
 type Store struct {
 	file string
 	log  *zap.Logger
@@ -213,8 +213,8 @@ func (s *Store) acceptFirst(upstream string, tools []wire.Raw, digests []string,
 	return reasons
 }
 
-// Change is what accepting the tools of an upstream changes. Tools are in the order of
-// the list.
+// Change is the change of the pins when the tools of an upstream are accepted. Tools are in the
+// order of the list.
 type Change struct {
 	Tools         int // that the upstream lists, or those with the given names
 	New, Changed  []wire.Raw

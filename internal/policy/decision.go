@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Effect is what a rule, or the default, says about the calls that it is about.
+// Effect is the effect of a rule, or of the default, on the matching calls.
 type Effect uint8
 
 // The effects. The zero Effect denies. Confirm allows a call with an obligation: the
@@ -60,8 +60,8 @@ func Effects() []Effect {
 	return out
 }
 
-// Obligations are what has to happen for a call that is allowed. The zero Obligations
-// demand nothing.
+// Obligations are the conditions that an allowed call still has to meet. The zero
+// Obligations demand nothing.
 type Obligations struct {
 	// Confirm demands that the client's user consents before the call is made.
 	Confirm bool

@@ -1,13 +1,13 @@
-// Package policy decides who may see and use which item.
+// Package policy decides which items a principal may see and use.
 //
 //	caller ──Rights──▶ the rules that can concern them
 //	                     └──ForItem(item)──▶ ItemPolicy: the rules that can concern this item too
 //	                                         ├──Listed────▶ Decision for lists: arguments are not known
 //	                                         └──Decide(request)──▶ Decision for one call
 //
-// One function serves lists and calls: a listed item can be called with some arguments, and
-// an item that every call refuses is not listed. Callers of the package have to
-// make a refused item look like an absent one.
+// The same function decides about lists and calls: a listed item can be called with some
+// arguments, and an item whose every call is refused is not listed. Callers of the package have
+// to make a refused item look like an absent one.
 //
 // The first of these that applies decides:
 //
@@ -22,38 +22,38 @@
 // # Rules
 //
 // A rule matches if its [Who], its [What] and its [Condition] match. All lists of Who have
-// to match, each by one of its values. The lists of tools, resources and prompts in What
-// are alternatives; its upstreams narrow all of them. A part that is not given matches
+// to match, each by one of its values. The lists of tools, resources and prompts in What are
+// alternatives; its upstreams narrow all of them. A part that is not given matches
 // everything. If several rules with the deciding effect match, the decision names the first.
-// The obligations of all matching rules apply, also of those that do not decide.
+// The obligations of all matching rules apply, also of rules that do not decide.
 //
-// If another upstream has the public name of an item, the item is published under another
-// name. Rules that deny, confirm or count apply to the item by both names, so that the list
-// of one upstream cannot free an item of another from its rules.
+// If another upstream has the public name of an item, the item is published under another name.
+// Rules that deny, confirm or count apply to the item by both names, so that the list of one
+// upstream cannot exempt an item of another from its rules.
 //
-// An asterisk in a glob stands for any run of characters (package glob).
+// An asterisk in a glob matches any run of characters (package glob).
 //
 // A condition that cannot be evaluated never allows: a rule that allows does not match, a
 // rule that denies or confirms does. Arguments are unknown in lists; a condition whose
 // outcome depends on them may hold there.
 //
-// A variable that is not about the item, such as tool for a resource, has no fields:
-// reading a field is an evaluation error, and has() of a field is false. The same is true of the
+// A variable for another kind of item, such as tool for a resource, has no fields: reading a
+// field is an evaluation error, and has() of a field is false. The same is true of the
 // annotations of an unlisted resource.
 //
 // # URIs
 //
-// A listed resource is judged by the URI in the list. An unlisted one is judged only in
-// the canonical spelling of its URI (package canonical); in another spelling it is
-// refused wherever policy might refuse, confirm or count a resource of the upstream by its
-// URI ([RuleURI]). Package catalog says which items are not canonical.
+// A listed resource is judged by the URI in the list. An unlisted one is judged only in the
+// canonical spelling of its URI (package canonical); in another spelling it is refused if policy
+// might refuse, confirm or count a resource of the upstream by its URI ([RuleURI]). Package
+// catalog says which items are not canonical.
 //
-// Globs that allow compare URIs byte for byte. Globs that deny, confirm or count compare
-// what servers may not tell apart: they ignore case and percent-encoding, and cover what
-// follows the URI after a slash, a question mark or a semicolon. Conditions compare a URI
-// as it is written.
+// Globs that allow compare URIs byte for byte. Globs that deny, confirm or count also match
+// spellings that servers may treat as equal: they ignore case and percent-encoding, and also
+// match the URI followed by a slash, a question mark or a semicolon and any text. Conditions
+// compare a URI as it is written.
 //
-// A [Policy] and what it returns are immutable and safe for concurrent use. A decision
-// without conditions, or with common ones alone, does not allocate. The cost of a condition is bounded. The package is
-// pure.
+// A [Policy] and its results are immutable and safe for concurrent use. A decision without
+// conditions, or with only common ones, does not allocate. The cost of a condition is bounded.
+// The package is pure.
 package policy

@@ -7,7 +7,7 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// Step says what one rule, an upstream's list or the default contributes to a decision.
+// Step is the contribution of a rule, an upstream's list or the default to a decision.
 type Step struct {
 	Rule    string
 	File    string // "" for a list and for the default

@@ -7,7 +7,7 @@ import (
 	"mcpgateway/internal/call"
 )
 
-// ItemPolicy is what policy says about one item to callers with the same rights. It is
+// ItemPolicy is the policy for one item and callers with the same rights. It is
 // immutable.
 type ItemPolicy struct {
 	listed Decision
@@ -127,7 +127,7 @@ func (r *Rights) itemRules(it *Item, public string, grants bool) *itemRules {
 	return j
 }
 
-// rank is the place of a rule among those of an item. A rule that denies decides at once.
+// rank is the place of a rule among those of an item. A rule that denies decides immediately.
 func rank(e Effect) int {
 	if e == Deny {
 		return 0

@@ -149,8 +149,8 @@ func memberOf(of ast.Expr, name string) (operand, bool) {
 	return o, true
 }
 
-// inputs are what the quick form of a condition reads. It remembers the arguments and members
-// that were found, because many rules read the same ones.
+// inputs are the data that the quick form of a condition reads. It remembers the arguments
+// and members that were found, because many rules read the same ones.
 type inputs struct {
 	vars  vars
 	found [4]found

@@ -14,7 +14,7 @@ type Globs struct {
 	Deny  []string
 }
 
-// Upstream selects the items of one upstream that the gateway passes on.
+// Upstream selects the items of one upstream that the gateway publishes.
 type Upstream struct {
 	Tools     Globs
 	Prompts   Globs
@@ -88,12 +88,12 @@ func (p Per) String() string { return [...]string{"principal", "rule", "upstream
 type Limit struct {
 	Rule       string
 	Rate       float64 // calls a second; 0: unbounded
-	Burst      int     // calls at once, at least 1
+	Burst      int     // calls at the same time, at least 1
 	Concurrent int     // calls at one time; 0: unbounded
 	Per        Per
 }
 
-// Caller is what a decision may depend on besides the item and the request.
+// Caller has the properties of the caller on which a decision may depend.
 type Caller struct {
 	Principal *call.Principal
 	Revision  wire.Revision // "" if unknown: a condition that depends on it may hold
@@ -101,7 +101,7 @@ type Caller struct {
 	profile string // of the policy that judges
 }
 
-// Item is what a decision is about.
+// Item is the item of a decision.
 type Item struct {
 	Kind     call.Kind
 	Upstream string
@@ -122,7 +122,7 @@ type Item struct {
 	Noncanonical bool
 }
 
-// Request is what a decision may depend on besides the item and the caller.
+// Request has the properties of the request on which a decision may depend.
 type Request struct {
 	Method string
 	Params wire.Raw // as the client sent them; its arguments are the member "arguments"

@@ -29,7 +29,7 @@ type quick struct {
 	texts       []string // of oneOf
 }
 
-// operator is what a quick does.
+// operator is the operation of a quick.
 type operator uint8
 
 const (

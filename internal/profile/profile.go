@@ -56,7 +56,7 @@ type OwnItem struct {
 	WholeView bool
 }
 
-// Upstream is what a profile needs to know of an upstream.
+// Upstream has the properties of an upstream that a profile reads.
 type Upstream struct {
 	Name string
 	Tags []string

@@ -8,7 +8,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Trim says what a profile leaves out of the items that it shows. The zero Trim leaves out
+// Trim says which parts of its items a profile leaves out of lists. The zero Trim leaves out
 // nothing. Arguments and results are checked against the whole definition.
 type Trim struct {
 	// Description and SchemaDescriptions are the most characters of the description of an item,

@@ -45,7 +45,7 @@ func (r *Replicas) newConversation(peer string, id uint64, caller bool) *Convers
 // the handler's context ends.
 //
 // ErrGone, ErrRefused, ErrTooLong, and ErrUnavailable without ErrLost, mean that the request was not
-// handled. After any other error nobody knows.
+// handled. After any other error this is not known.
 func (r *Replicas) Call(ctx context.Context, to, kind string, request []byte, receive func(c *Conversation, msg []byte)) ([]byte, error) {
 	reply, err := r.call(ctx, to, kind, request, receive)
 	r.o.Metrics.calls.WithLabelValues(kind, outcomeOf(err)).Inc()

@@ -29,8 +29,8 @@ func (r *Replicas) Tell(kind string, note []byte) {
 	}
 }
 
-// Post sends a note to all replicas that share a store, at once. For a process that is none of them, from is a name
-// that no replica has.
+// Post sends a note to all replicas that share a store, immediately. For a process that is none of them, from is a
+// name that no replica has.
 func Post(ctx context.Context, s store.Store, from, kind string, note []byte) error {
 	f := &frame{kind: frameNote, from: from, topic: kind, body: note}
 	return s.Append(ctx, notesKey, keepNotes, frameTTL, f.encode())

@@ -63,7 +63,7 @@ const (
 	maxQueuedBytes = 64 << 20 // their bodies
 	keepInbox      = 8192     // entries in the store
 	keepNotes      = 4096
-	maxInline      = 8 << 10 // longer bodies are values of their own
+	maxInline      = 8 << 10 // longer bodies are separate values
 	frameTTL       = time.Minute
 	maxPeers       = 4096
 	goodbye        = time.Second // for the last words

@@ -1,11 +1,11 @@
-// Package sessionstore keeps in a store what the replicas of the gateway share of the sessions of
-// legacy clients: [States], whether a session was ended, its log level, and its subscriptions; and
-// [Events], copies of the events of streams for when a replica has ended.
+// Package sessionstore keeps the shared state of legacy sessions in a store. [States] has the end
+// of a session, its log level and its subscriptions. [Events] has copies of the events of streams,
+// which are used after a replica has ended.
 //
-// The state of a session lives for as long as some replica has the session. An end is kept until
-// the id of the session expires. A session with neither takes no room in the store. Copies are
+// The state of a session is kept for as long as any replica has the session. The end of a session
+// is kept until its id expires. A session without state needs no room in the store. Copies are
 // written in the background, in the order of each stream, and are bounded for each stream, session
 // and client.
 //
-// Texts from the store are not trusted: values that no gateway has written are ignored.
+// Values from the store are not trusted: values that no gateway has written are ignored.
 package sessionstore

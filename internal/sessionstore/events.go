@@ -33,7 +33,7 @@ const (
 	writers = 8
 )
 
-// Events keeps copies of the events of streams in a store, for the replicas that go on when this one
+// Events keeps copies of the events of streams in a store, for the replicas that continue when this one
 // has ended. Run writes them in the background: the last ones before the end of a replica may be missing,
 // and readers notice it.
 type Events struct {
@@ -103,7 +103,7 @@ func (e *Events) Read(ctx context.Context, session, id string) ([]stream.Entry, 
 	return out, nil
 }
 
-// Moved notes that a stream of a replica that has ended goes on as another.
+// Moved records that a stream of a replica that has ended continues as another stream.
 func (e *Events) Moved(ctx context.Context, session, id string, m stream.Moved) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -49,7 +49,7 @@ type States struct {
 }
 
 // NewStates returns States in a store. A session that no replica uses for idle is forgotten. peers are
-// told of changes; nil tells nobody.
+// notified of changes; nil notifies no replica.
 func NewStates(s store.Store, idle time.Duration, peers Peers) *States {
 	return &States{store: s, peers: peers, life: 2 * max(idle, time.Second)}
 }

@@ -145,7 +145,7 @@ func (w *writer) writeAll(ctx context.Context) {
 	}
 }
 
-// batch are entries of one stream that are written at once.
+// batch are entries of one stream that are written together.
 type batch struct {
 	stream  *copiedStream
 	entries [][]byte

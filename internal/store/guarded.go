@@ -22,7 +22,7 @@ const (
 )
 
 // Guarded is a Store that answers soon, whatever the Store does that it guards. It bounds each
-// operation. After some failures it has a circuit breaker: operations fail at once, until a probe
+// operation. After some failures it has a circuit breaker: operations fail immediately, until a probe
 // succeeds. Run makes the probes.
 type Guarded struct {
 	s       Store
@@ -44,7 +44,7 @@ func NewGuarded(s Store, m *Metrics, changed func(up bool, why error)) *Guarded 
 	return &Guarded{s: s, metrics: m, changed: changed, tripped: make(chan struct{}, 1)}
 }
 
-// Run probes the store until ctx ends, the first time at once.
+// Run probes the store until ctx ends, the first time immediately.
 func (g *Guarded) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := probeClosed
@@ -94,7 +94,7 @@ func failure(err error) error {
 	return err
 }
 
-// note counts the outcome of an operation, of which one that decides opens or closes the circuit by itself.
+// note counts the outcome of an operation. A decisive outcome opens or closes the circuit immediately.
 func (g *Guarded) note(err error, decides bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

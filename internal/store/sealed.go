@@ -19,10 +19,9 @@ type sealed struct {
 }
 
 // Sealed returns a Store that seals what it keeps in another one: with the first key, and opens it with any.
-// Values, fields and entries of logs are sealed together with their place, so that what was moved to
-// another key or field, or changed, or sealed with other keys, counts as absent; refused is then called
-// with the kind of the key and an error of package seal. It may be called by several goroutines at once.
-// There must be a key.
+// Values, fields and entries of logs are sealed together with their place, so that what was moved to another
+// key or field, or changed, or sealed with other keys, counts as absent; refused is then called with the
+// kind of the key and an error of package seal. It may be called concurrently. There must be a key.
 //
 // Somebody who may write to the other store can still remove things, put back what was there before,
 // and repeat or reorder the entries of one log. Names of fields, and what limits count, are not sealed.

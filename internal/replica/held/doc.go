@@ -1,5 +1,5 @@
-// Package held shares sessions with upstreams among replicas. A session that belongs to one client or
-// principal exists once: one replica holds it by a lease, and the others pass its calls, its tasks and its
-// subscriptions to that one. If the holder ends, another replica takes its sessions over. Without the
-// store, each replica uses sessions of its own.
+// Package held shares sessions with upstreams among replicas. The session of a client or principal exists
+// once: one replica holds it by a lease, and the others forward its calls, tasks and subscriptions to the
+// holder. If the holder ends, another replica takes its sessions over. While the store does not answer,
+// each replica uses its own sessions.
 package held

@@ -82,7 +82,7 @@ func (u *heldUpstream) holder(ctx context.Context, session string) (string, erro
 	return u.h.leases.Holder(ctx, u.lease(session), u.isOpen(session))
 }
 
-// Do implements [router.Upstream]. While the store is away, this replica uses a session of its own.
+// Do implements [router.Upstream]. While the store does not answer, this replica uses its own session.
 func (u *heldUpstream) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 	if !upstream.IsHeld(c.Session) {
 		return u.Upstream.Do(ctx, c)

@@ -1,2 +1,3 @@
-// Package opensessions remembers in the store which sessions a replica has open at servers over HTTP, so that another replica ends them when it has died.
+// Package opensessions records in the store which sessions a replica has open at servers over HTTP. If the
+// replica dies, another one ends these sessions.
 package opensessions

@@ -20,7 +20,7 @@ const (
 	// maxQueue bounds the changes that wait for the store. A lost release is made good by the end
 	// of the lease, and a lost renewal by the next one.
 	maxQueue = 4096
-	// workers bounds the changes that are written at once.
+	// workers bounds the changes that are written at the same time.
 	workers = 4
 )
 

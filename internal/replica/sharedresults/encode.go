@@ -30,7 +30,7 @@ type header struct {
 	Sum      []byte `json:"sum"`     // SHA-256 of the encoded document
 }
 
-// field is what the index of a principal has about a result.
+// field is the entry of a result in the index of a principal.
 type field struct {
 	Profile string `json:"profile,omitempty"`
 	Expires int64  `json:"expires"`

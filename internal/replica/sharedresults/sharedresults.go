@@ -20,7 +20,7 @@ const (
 	maxOwn = 512
 	// putTime and readTime bound the accesses to the store in one call.
 	putTime, readTime = 3 * time.Second, 5 * time.Second
-	// maxReads bounds the results that are read from the store at once: each takes memory.
+	// maxReads bounds the results that are read from the store at the same time: each takes memory.
 	maxReads = 4
 	// retryEvery is the time between two attempts to put into the store what it does not have yet.
 	retryEvery = time.Second
@@ -28,7 +28,7 @@ const (
 	maxUnshared = 4096
 )
 
-// Values is what a Store needs of a store.
+// Values has the operations of a store that a Store needs.
 type Values interface {
 	store.Values
 	store.Fields
@@ -122,8 +122,8 @@ func (s *Store) share(ctx context.Context, owner results.Owner, id string, d *re
 	encoded := d.Append(nil)
 	own := field{Profile: owner.Profile, Expires: expires.Unix() + 1, Size: d.Size(), Bytes: len(encoded), Sum: sum(encoded)}
 	ttl := max(time.Until(expires), time.Second)
-	// The result is in the index before others are counted, so that several replicas at once do not
-	// exceed the bound.
+	// The result is in the index before others are counted, so that several replicas at the same time
+	// do not exceed the bound.
 	if err := s.claim(ctx, owner.Identity, id, own, ttl); err != nil {
 		return "", err
 	}

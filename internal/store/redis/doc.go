@@ -2,10 +2,10 @@
 //
 // # Guarantees
 //
-// A command that changes something is sent once: it is never repeated after an error, because
-// nobody knows whether the server has carried it out. Reads that wait use connections of their own, so
-// that other operations never wait for them. In a Cluster each key is changed in one step, but several
-// limits of one Acquire are taken one after the other, and given back if a later one is reached.
+// A command that changes something is sent once. It is never repeated after an error, because the server
+// may have executed it. Blocking reads use separate connections, so that other operations never wait for
+// them. In a Cluster each key is changed in one step, but several limits of one Acquire are taken one
+// after the other, and given back if a later one is reached.
 //
 // # Keys
 //

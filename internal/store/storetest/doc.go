@@ -1,3 +1,3 @@
-// Package storetest has the tests that every store passes, and a store in memory for the tests of
-// packages that share something.
+// Package storetest has the tests that every store must pass, and a store in memory for the tests
+// of packages that use a store.
 package storetest
