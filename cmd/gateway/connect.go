@@ -178,7 +178,8 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 	return nil
 }
 
-// keyHint says what an entry with a URL needs for a gateway that requires a key: connect knows no key.
+// keyHint prints the header that an entry with a URL needs if the gateway requires a key, because connect does not know
+// the key.
 func keyHint(out io.Writer, h hostconfig.Host, e hostconfig.Entry) {
 	if e.URL != "" {
 		folded(out, "If that gateway requires an API key, add this to the entry, with your key:\n  %s\n", h.KeyHeader())

@@ -24,7 +24,7 @@ type explainOptions struct {
 	token                string
 	json                 bool
 	timeout              time.Duration
-	breaker              *time.Time // since when the running gateway fails the calls at once, nil if it does not
+	breaker              *time.Time // since when the running gateway fails the calls immediately, nil if it does not
 }
 
 // explainKinds are the values of --kind, in the order in which a name is tried.

@@ -18,7 +18,8 @@ import (
 type explained struct {
 	*inspect.ExplanationReport
 	Authentication *authentication `json:"authentication,omitempty"`
-	// BreakerSince is since when the gateway that runs with the file fails calls of the upstream at once.
+	// BreakerSince is since when the gateway that runs with the file fails calls of the
+	// upstream immediately.
 	BreakerSince *time.Time `json:"breaker_open_since,omitempty"`
 }
 
@@ -71,7 +72,7 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 	return printLimits(out, s, r)
 }
 
-// printDown says what the answer is worth while the upstream is down.
+// printDown says which data the answer uses while the upstream is down.
 func printDown(out io.Writer, s console.Style, r *inspect.ExplanationReport) {
 	switch {
 	case r.Down == "":

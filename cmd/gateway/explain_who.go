@@ -19,7 +19,7 @@ import (
 	"mcpgateway/internal/policy"
 )
 
-// authentication is what the gateway makes of the credentials of the caller, in the output of
+// authentication is the result of the checks of the caller's credentials, in the output of
 // explain --json. Later versions add members, and never rename or remove one.
 type authentication struct {
 	Accepted bool             `json:"accepted"`
@@ -39,7 +39,7 @@ type credentialTest struct {
 // maxTokenFile bounds a file with a token.
 const maxTokenFile = 64 << 10
 
-// who sets the principal of the question, nil if the credentials name nobody. It returns the
+// who sets the principal of the question, nil if the credentials have none. It returns the
 // judgement of the credentials, nil without credentials that could be judged.
 func (o *explainOptions) who(cmd *cobra.Command, cfg *config.Config, q *inspect.Question) (*authentication, error) {
 	if o.token != "" {
@@ -167,7 +167,7 @@ func (a *authentication) printBefore(out io.Writer, s console.Style) error {
 	return nil
 }
 
-// printRefused prints the answer for credentials that name nobody.
+// printRefused prints the answer for credentials without a principal.
 func (o *explainOptions) printRefused(out io.Writer, q *inspect.Question, a *authentication) error {
 	if o.json {
 		return printJSON(out, explained{&inspect.ExplanationReport{Item: q.Public, Effect: policy.Deny.String(), Steps: []inspect.StepReport{}}, a, nil})

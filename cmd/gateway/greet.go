@@ -94,7 +94,7 @@ func broken(columns int, one, several string) string {
 }
 
 // stdioEntry is the entry with which a host starts this gateway, with absolute paths: hosts
-// have a PATH and a working directory of their own.
+// have another PATH and working directory.
 func stdioEntry(self, source string) [][]string {
 	self = cmp.Or(self, "gateway")
 	args := []string{"stdio"}

@@ -147,7 +147,7 @@ func writeSchema(name string) error {
 	return os.WriteFile(name, config.JSONSchema(), 0o644)
 }
 
-// newConfiguration is what init writes.
+// newConfiguration is the file that init writes.
 const newConfiguration = schemaLine + `
 #
 # The configuration of the MCP gateway. Without more it serves MCP on

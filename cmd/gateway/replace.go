@@ -16,7 +16,7 @@ import (
 // them and keeps all others.
 var serverKeys = []string{"command", "args", "cwd", "env", "url", "urls", "type", "transport", "headers", "auth"}
 
-// replacement is what add --replace does with the keys of an upstream.
+// replacement has the changes of add --replace to the keys of an upstream.
 type replacement struct{ set, removed, kept []string }
 
 // print lists the keys.

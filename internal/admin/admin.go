@@ -19,18 +19,16 @@ import (
 
 // Options configure the handler.
 type Options struct {
-	// Ready returns what the gateway still waits for, one sentence each. It returns
-	// none when the gateway may get traffic.
+	// Ready returns the reasons why the gateway is not ready, one sentence each. It returns none
+	// when the gateway may get traffic.
 	Ready func() []string
-	// Down returns what is down although the gateway is ready, one sentence each; nil:
-	// nothing is.
+	// Down returns the optional parts that are down, one sentence each. It may be nil.
 	Down func() []string
-	// Failing returns what fails although the gateway is ready, one sentence each; nil:
-	// nothing does.
+	// Failing returns failures that do not affect readiness, one sentence each. It may be nil.
 	Failing  func() []string
 	Gatherer prometheus.Gatherer
-	// Exemplars says that metrics have exemplars, which only the format OpenMetrics shows. Scrapers
-	// that accept it get it then.
+	// Exemplars says that metrics have exemplars. Only the format OpenMetrics can carry them, so
+	// scrapers that accept this format get it.
 	Exemplars bool
 	// Token is the bearer token that all pages except the probes and the metrics
 	// require. Without a token those pages are served only to programs on this machine.
@@ -49,14 +47,14 @@ type Options struct {
 	Guard func() *origin.Guard
 	// Pprof serves the profiles of the Go runtime under /debug/pprof/.
 	Pprof bool
-	// Refused is told of each request that is refused, before its answer; nil: nobody is. The reason
-	// has nothing of the request.
+	// Refused is called for each refused request, before its answer. It may be nil. The reason
+	// contains no part of the request.
 	Refused func(r *http.Request, status int, reason string)
-	// LevelChanging is told of a change of LogLevel while both levels are in force: before the level
-	// rises, and after it has fallen. It may be nil.
+	// LevelChanging is called for a change of LogLevel: before the level rises, and after it has
+	// fallen, so that its log line is written at either level. It may be nil.
 	LevelChanging func(r *http.Request, from, to zapcore.Level)
-	// UI serves the console under /ui. It decides who may look, and which of its own pages
-	// may change something. Without it the paths do not exist.
+	// UI serves the console under /ui. It decides who may open it, and which of its pages may change
+	// something. Without it the paths do not exist.
 	UI http.Handler
 }
 

@@ -1,6 +1,6 @@
-// Package admin serves operators: health, readiness, metrics, runtime profiles, the
-// reload of the configuration, and the console, which is handed in. It has an address of its own, so that the network can
-// separate what operators reach from what clients reach.
+// Package admin serves operators: health, readiness, metrics, runtime profiles, the reload of the configuration, and the
+// console, whose handler is passed in. It has a separate address, so that a network policy can separate operators from
+// clients.
 //
-// The handler may be called by many goroutines at once.
+// The handler may be called concurrently.
 package admin

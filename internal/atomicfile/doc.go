@@ -1,3 +1,3 @@
-// Package atomicfile replaces files as a whole: a reader sees the file before or after, and never half of it. Processes that change
-// one file take turns with [Lock].
+// Package atomicfile replaces files as a whole: a reader sees the old file or the new one, never a part. Processes that
+// change one file take turns with [Lock].
 package atomicfile

@@ -10,9 +10,9 @@ import (
 const lockPause = 20 * time.Millisecond
 
 // Lock waits until no other process, and no other goroutine, has the lock of a file, and returns the
-// function that releases it. Who reads a file, changes what it says and replaces it holds the lock
-// meanwhile. The lock is the file with the suffix ".lock", which stays: two processes could lock
-// different files if it were removed. A process that ends releases its locks.
+// function that releases it. A process that reads a file, changes its content and replaces it holds
+// the lock meanwhile. The lock is the file with the suffix ".lock", which stays: two processes could
+// lock different files if it were removed. A process that ends releases its locks.
 func Lock(ctx context.Context, name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

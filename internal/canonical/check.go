@@ -61,7 +61,7 @@ func Violation(uri string) string {
 	return decodedViolation(path, query)
 }
 
-// checker is what is known of a URI while it is checked.
+// checker is the state of the check of a URI.
 type checker struct {
 	scheme  string // without a prefix
 	encoded bool   // there are percent-encoded bytes outside ASCII

@@ -1,5 +1,5 @@
-// Package canonical says which of all spellings of a URI is the canonical one, and why
-// another spelling is not.
+// Package canonical decides whether a URI has its canonical spelling. It returns the
+// canonical spelling, and the reason why another one is not canonical.
 //
 // Servers read URIs in different ways, so a rule about one spelling says little about
 // the others. Policy therefore judges an unlisted resource only in the canonical
@@ -12,8 +12,9 @@
 //     6.2.2 and 6.2.3);
 //   - exactly those characters are percent-encoded that have to be, in upper case; no
 //     slash, backslash, percent sign or control character is encoded;
-//   - what is encoded is UTF-8 in NFC, without invisible characters and without
-//     characters that stand for a slash, a backslash, a percent sign or a dot segment;
+//   - the encoded bytes are UTF-8 in NFC, without invisible characters and without
+//     characters that a server may read as a slash, a backslash, a percent sign or a dot
+//     segment;
 //   - no segment of its path is empty, except the last one; no segment is a dot segment
 //     or ends in a dot or a space; only the last one has parameters after a semicolon;
 //   - file: has an empty host and no query, and http:, https:, ws:, wss: and ftp: have

@@ -3,8 +3,8 @@
 //
 // An [Edit] changes single entries of a YAML file in place.
 //
-// It knows the languages and no keys: package config decodes the trees of gateway.yaml, package
-// hostimport those of other programs.
+// It knows only the languages, not the keys: package config decodes the trees of gateway.yaml,
+// package hostimport those of other programs.
 //
 // Guarantees:
 //

@@ -11,7 +11,7 @@ type Path struct{ Text, Pattern string }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// Key is the path of a key of a mapping; name is what the schema calls it.
+// Key is the path of a key of a mapping; name is its name in the schema.
 func (p Path) Key(written, name string) Path {
 	if !plainKey.MatchString(written) {
 		written = Quote(written)

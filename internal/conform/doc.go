@@ -6,13 +6,14 @@
 // A result or a list item is checked against the revision that the upstream speaks. Rules
 // say which members every object of the protocol has; one walk over the document collects
 // its violations and, in the mode [Repair], builds the repaired document. Only violations
-// with one right answer are repaired: a [Violation] says whether it was. A content
+// with one correct form are repaired: a [Violation] says whether it was repaired. A content
 // block that no client could read becomes a text block with the same JSON. A result without
 // violations is returned as the same slice, without an allocation.
 //
 // The mode [Strict] refuses results, for every violation except those of recommendations.
-// [Repair] refuses a result if strict clients would throw on what is left. The result of a
-// tool then becomes one with isError, which a model sees; other methods return an error.
+// [Repair] refuses a result if strict clients would throw on the remaining violations. The
+// result of a tool is then replaced by a result with isError, which a model sees; other
+// methods return an error.
 //
 // An item for which clients refuse a whole list is unusable in every mode except [Off],
 // unless [Repair] has repaired it. A [Cache] keeps the checks of items from one build of

@@ -6,6 +6,6 @@
 //	Prompter        ◀─▶ a person who answers forms and confirmations
 //
 // The text comes from servers, which are not trusted: on a terminal control characters become visible
-// escapes, see [Clean]. Color and progress are for terminals only. A [Screen] may be used by many
-// goroutines at once, everything else by one.
+// escapes, see [Clean]. Color and progress are for terminals only. A [Screen] may be used
+// concurrently, everything else by one.
 package console

@@ -6,8 +6,9 @@ import (
 	"golang.org/x/term"
 )
 
-// AnyKey lets a terminal report each key at once. pressed is closed at the first one, also Ctrl-C. The caller calls
-// restore at the end. While it is in effect, lines on the terminal must end with a carriage return and a line feed.
+// AnyKey lets a terminal report each key immediately. pressed is closed at the first one, also Ctrl-C. The caller
+// calls restore at the end. While it is in effect, lines on the terminal must end with a carriage return and a line
+// feed.
 func AnyKey(in *os.File) (pressed <-chan struct{}, restore func(), err error) {
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {

@@ -26,7 +26,7 @@ func Servers() []Server {
 	return []Server{newCafe(), newClock(), newNotes()}
 }
 
-// Start begins one session and returns at once. The peer writes its messages to
+// Start begins one session and returns immediately. The peer writes its messages to
 // in and reads the server's from out, one JSON-RPC message a line.
 //
 // Neither stream buffers: a write waits until the server reads it, and the

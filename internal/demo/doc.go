@@ -1,6 +1,5 @@
 // Package demo provides the built-in upstreams that the gateway serves when it is started
-// without a configuration, so that the first command that a person types shows every
-// feature.
+// without a configuration, so that the first command of a new user shows every feature.
 //
 // There are three, each a small MCP server made with the Go SDK:
 //
@@ -29,8 +28,8 @@
 //
 // # Concurrency and life cycle
 //
-// All exported functions are safe for concurrent use. Sessions of one [Server]
-// share its state (a note added in one is seen in all); two calls of [Servers]
-// share nothing. Nothing runs until Start. Everything that Start began has ended when its
-// wait function returns. State is in memory and bounded.
+// All exported functions are safe for concurrent use. Sessions of one [Server] share its
+// state (a note added in one is seen in all); two calls of [Servers] share nothing.
+// Nothing runs until Start. When the wait function of Start returns, all goroutines of
+// the session have ended. State is in memory and bounded.
 package demo

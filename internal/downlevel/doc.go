@@ -1,5 +1,6 @@
-// Package downlevel replaces what a client's revision of the protocol does not know by its
-// nearest older form, since clients refuse a whole result or list for one such thing:
+// Package downlevel replaces parts that a client's revision of the protocol does not know
+// by their nearest older form, because clients refuse a whole result or list for one
+// unknown part:
 //
 //	for clients before   what                                      becomes
 //	2025-03-26           an audio block                            a text block: MIME type and size

@@ -3,5 +3,5 @@
 //
 // Vectors of tools are made in the background and kept in a file, so each definition is sent
 // once. The vector of a query is awaited for a short time. While the server does not answer,
-// there is no ranking, and a search goes on without. Nothing is remembered of queries.
+// searches continue without this ranking. Queries and their vectors are not kept.
 package embeddings

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// batch is how many texts are sent at once.
+	// batch is how many texts are sent in one request.
 	batch = 64
 	// batchTimeout bounds the time for the vectors of a batch.
 	batchTimeout = time.Minute
@@ -38,7 +38,7 @@ const (
 	maxNearest = 50
 )
 
-// Store has the vectors of documents. Its methods may be called at once.
+// Store has the vectors of documents. Its methods may be called concurrently.
 type Store struct {
 	server Server
 	file   string // "" for none

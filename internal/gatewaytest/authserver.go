@@ -27,7 +27,7 @@ const (
 
 // AuthServer is an [Issuer] that also issues tokens, by the grants above, to authenticated
 // clients. Every browser at /authorize is logged in as the user of SetUser and consents.
-// The methods may be called by many goroutines at once.
+// The methods may be called concurrently.
 type AuthServer struct {
 	*Issuer
 

@@ -24,8 +24,7 @@ import (
 )
 
 // Issuer is an authorization server as verifiers of its tokens see it: metadata (RFC 8414
-// or OpenID Connect Discovery) and keys over HTTP. The methods may be called by many
-// goroutines at once.
+// or OpenID Connect Discovery) and keys over HTTP. The methods may be called concurrently.
 type Issuer struct {
 	URL string
 	// Now returns the time at which tokens are issued. A test that stops the clock of the

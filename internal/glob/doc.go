@@ -1,9 +1,9 @@
 // Package glob matches names with the patterns of the configuration.
 //
-// An asterisk stands for any run of characters, the empty one and slashes included.
-// Every other character stands for itself.
+// An asterisk matches any run of characters, including slashes and the empty run. Every
+// other character matches itself.
 //
-// Policy decides with the same globs that the configuration is checked with, so a check
-// cannot drift from enforcement. A match costs time linear in the text for each literal
-// part of the glob. The package is pure.
+// Policy and the checks of the configuration use the same globs, so a check cannot
+// differ from enforcement. A match costs time linear in the text for each literal part
+// of the glob. The package is pure.
 package glob

@@ -1,7 +1,7 @@
 // Package gzipped makes gzip members (RFC 1952) of texts.
 //
-// A [Text] is compressed once and then is the end of any number of members, each with a
-// beginning of its own:
+// A [Text] is compressed once. It can then be the end of any number of members, each
+// with another beginning:
 //
 //	gzip header │ beginning, stored │ the text, compressed once │ CRC-32 and length
 //
@@ -10,7 +10,7 @@
 //
 // A result is always one member of one deflate stream, because some clients decode only
 // the first of several members. The beginning is never compressed together with the
-// text, so the length of a member says nothing about how the two resemble each other.
+// text, so the length of a member reveals nothing about similarities between the two.
 //
-// The package is pure. A Text may be used by any number of goroutines.
+// The package is pure. A Text may be used concurrently.
 package gzipped

@@ -132,7 +132,7 @@ func Find(name string) (Host, bool) {
 // TakesURL reports whether the host's file can name a server by its URL.
 func (h Host) TakesURL() bool { return h.url != "" }
 
-// KeyHeader is what an entry with a URL needs beside it if the gateway requires an API key, in the format of the file.
+// KeyHeader is the header of an entry with a URL if the gateway requires an API key, in the format of the file.
 func (h Host) KeyHeader() string {
 	if h.toml {
 		return `http_headers = { Authorization = "Bearer KEY" }`

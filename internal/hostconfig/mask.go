@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// masked is what a person sees in the place of a value.
+// masked is shown in place of a value.
 const masked = "…"
 
 // Mask returns the text of a host's file with its lines and keys, and without its values and comments, which may be

@@ -22,7 +22,7 @@ type File struct {
 	Folder string
 }
 
-// Options say what the configuration is for. The zero value makes a configuration of its own.
+// Options say what the configuration is for. The zero value makes a complete configuration.
 type Options struct {
 	// Into is the configuration that the servers are added to. Servers with names that it has are left out.
 	Into *config.Config

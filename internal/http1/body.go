@@ -31,7 +31,7 @@ func (b *body) watch(ctx context.Context) {
 	}
 }
 
-// begin prepares the body that a head announces. An empty body ends at once.
+// begin prepares the body that a head announces. An empty body ends immediately.
 func (b *body) begin(h *head) {
 	b.left, b.last = h.length, h.last
 	switch h.length {

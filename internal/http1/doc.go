@@ -31,7 +31,7 @@
 //
 // # Concurrency
 //
-// A [Transport] may be used by many goroutines at once. The body of a response
-// may be closed while another goroutine reads it. The package starts no goroutine
-// of its own; a timer closes idle connections.
+// A [Transport] may be used concurrently. The body of a response may be closed
+// while another goroutine reads it. The package starts no goroutine of its own; a
+// timer closes idle connections.
 package http1

@@ -11,9 +11,9 @@ import (
 )
 
 // Continue makes f the rest of the handler: f runs after the handler has returned, and the
-// answer ends when f returns. f gets a context and a ResponseWriter of its own. It runs on
-// a goroutine with a small stack, and the connection keeps nothing of the request for it.
-// So an answer that may be silent for hours needs little memory. Continue is called at most
+// answer ends when f returns. f gets its own context and ResponseWriter. It runs on a
+// goroutine with a small stack, and the connection keeps nothing of the request for it. So
+// an answer that may be silent for hours needs little memory. Continue is called at most
 // once for a request. If the handler panics, f does not run.
 func (w *response) Continue(f func(ctx context.Context, w http.ResponseWriter)) { w.rest = f }
 
@@ -61,7 +61,7 @@ func (w *response) Wait(until time.Time) bool {
 // handler has returned. It does not block.
 func (w *response) Wake() { w.c.watch.wake() }
 
-// continuation is an answer that goes on after its handler has returned.
+// continuation is an answer that continues after its handler has returned.
 type continuation struct {
 	response
 	ctx call.Scope

@@ -20,9 +20,9 @@
 // header may change the framing or the connection, except "Connection: close" and
 // "Connection: keep-alive". The head has up to 16 KiB.
 //
-// Every other connection goes to the http.Server with its first unserved request, and
-// stays there. So there is one reading of what is unusual, that of net/http. FuzzRequest
-// checks that net/http reads everything that is served here in the same way.
+// Every other connection is handed to the http.Server with its first unserved request, and
+// stays there. So only net/http interprets unusual requests. FuzzRequest checks that
+// net/http reads everything that is served here in the same way.
 //
 // # Guarantees
 //
@@ -39,15 +39,16 @@
 //
 // # Silent streams
 //
-// A ResponseWriter has further methods for answers that wait for something to say:
+// A ResponseWriter has further methods for answers that wait for events:
 //
 //	Continue(rest func(context.Context, http.ResponseWriter))
 //	Wait(until time.Time) bool
 //	Wake()
 //
-// Continue makes rest the end of the handler: it runs after the handler has returned, with a
-// small stack and without the request. Wait waits for Wake, and notices that the client is gone.
-// So a silent stream takes about 2 KiB of heap and 2 to 4 KiB of stack, and has one goroutine.
+// The function that is passed to Continue runs after the handler has returned, with a small
+// stack and without the request. Wait waits for Wake, and notices that the client is gone.
+// So a silent stream takes about 2 KiB of heap and 2 to 4 KiB of stack, and has one
+// goroutine.
 //
 // # Differences from net/http
 //

@@ -108,7 +108,7 @@ func (s *Server) accept(l net.Listener, serve func(net.Conn)) error {
 	}
 }
 
-// start serves a connection on a goroutine of its own.
+// start serves a connection on a separate goroutine.
 func (s *Server) start(c *conn) {
 	s.mu.Lock()
 	if s.closing.Load() {

@@ -111,7 +111,7 @@ func (w *watch) endRequest() {
 	}
 }
 
-// longAgo is a deadline that ends a read at once.
+// longAgo is a deadline that ends a read immediately.
 var longAgo = time.Unix(1, 0)
 
 // takeOver ends the timer and its goroutine: from now on the goroutine that writes the answer

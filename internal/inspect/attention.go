@@ -11,14 +11,14 @@ import (
 
 // Attention is something that a person should look at.
 type Attention struct {
-	// Kind is what it is about: audit, reload, restart, upstream, grant, held, fault or clash.
+	// Kind is the subject of the entry: audit, reload, restart, upstream, grant, held, fault or clash.
 	Kind     string `json:"kind"`
 	Severity string `json:"severity"`           // error or warning
 	Upstream string `json:"upstream,omitempty"` // if it is about one
 	Message  string `json:"message"`            // a sentence; it may quote an upstream
 }
 
-// Attention returns what a person should look at, errors first. s is the status that it belongs to.
+// Attention returns the problems that need a person, errors first. s is the status to which they belong.
 func (i *Inspector) Attention(s *Status) []Attention {
 	var errs, warnings []Attention
 	if s.AuditError != "" {

@@ -17,8 +17,8 @@ const (
 	watchFor = 15 * time.Minute
 )
 
-// CallLog keeps the last calls while somebody looks at them. A call never waits for it. The methods may be called by
-// many goroutines at once.
+// CallLog keeps the last calls while somebody looks at them. A call never waits for it. The methods may be called
+// concurrently.
 type CallLog struct {
 	watching atomic.Bool
 	missed   atomic.Uint64

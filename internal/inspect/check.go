@@ -37,7 +37,7 @@ type UpstreamReport struct {
 	URLs       []URLReport     `json:"urls,omitempty"`  // if it has several
 }
 
-// ProfileReport is what a profile has, whomever policy shows it.
+// ProfileReport counts the items of a profile, before policy hides any.
 type ProfileReport struct {
 	Name  string         `json:"name"`
 	Path  string         `json:"path"`  // of its endpoint

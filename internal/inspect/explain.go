@@ -23,18 +23,19 @@ type Question struct {
 	Console bool
 }
 
-// ConsolePath is the path of the console. It stands for the console where items are named.
+// ConsolePath is the path of the console. Verbs that take the name of an item accept it for the
+// console.
 const ConsolePath = "/ui"
 
 // Explanation says how policy decides a call.
 type Explanation struct {
 	policy.Explanation
 	Upstream, Native string // of the item
-	// Down says why the upstream cannot be called now, "" if it can. The item is then the one
-	// of its last lists.
+	// Down says why the upstream cannot be called now, "" if it can. If it is down, the item
+	// comes from its last lists.
 	Down string
-	// Unlisted says that nothing is known of the lists of the upstream, which is Down: the
-	// decision is about the name alone.
+	// Unlisted says that the upstream is down and none of its lists is known: the decision uses
+	// only the name.
 	Unlisted bool
 }
 
@@ -139,8 +140,8 @@ func (i *Inspector) Similar(q Question) []string {
 	return i.allowed(nil).SimilarNames(q.Kind, q.Public)
 }
 
-// allowed returns what a caller sees in a profile, nil for everything, to whom policy refuses
-// nothing.
+// allowed returns the view of a caller without any restriction by policy, in a profile; nil means
+// the table of everything.
 func (i *Inspector) allowed(in *profile.Profile) *catalog.View {
 	return i.gateway.TableUnder(allowAll(), in).View(call.Anonymous, nil)
 }
@@ -214,7 +215,7 @@ type ExplanationReport struct {
 	File      string   `json:"file,omitempty"`
 	Line      int      `json:"line,omitempty"`
 	Challenge []string `json:"challenge,omitempty"` // the caller lacks only one of these scopes
-	// Limits are the limits that count the call: all of rules that match, also of those that
+	// Limits are the limits that count the call: those of all matching rules, also of rules that
 	// do not decide.
 	Limits   []LimitReport `json:"limits,omitempty"`
 	Down     string        `json:"down,omitempty"`     // why the upstream cannot be called now
@@ -226,7 +227,7 @@ type ExplanationReport struct {
 type LimitReport struct {
 	Rule       string `json:"rule"`
 	Rate       string `json:"rate,omitempty"`  // as in 10/s, 100/m or 1000/h
-	Burst      int    `json:"burst,omitempty"` // calls at once
+	Burst      int    `json:"burst,omitempty"` // calls at the same time
 	Concurrent int    `json:"concurrent,omitempty"`
 	Per        string `json:"per"` // principal, rule, upstream or tool
 }
@@ -253,7 +254,7 @@ func rateText(perSecond float64) string {
 	return fmt.Sprintf("%.4g/h", perSecond*3600)
 }
 
-// StepReport is what one rule says about the call.
+// StepReport says whether one rule matches the call, and why.
 type StepReport struct {
 	Rule    string `json:"rule"`
 	File    string `json:"file,omitempty"`

@@ -17,7 +17,7 @@ const (
 )
 
 // History keeps the traffic of the last minutes. Somebody has to call Sample every HistoryStep; calls of
-// clients do nothing for it. The methods may be called by many goroutines at once.
+// clients do nothing for it. The methods may be called concurrently.
 type History struct {
 	metrics prometheus.Gatherer
 
@@ -26,7 +26,7 @@ type History struct {
 	points  map[string][]Point
 }
 
-// sample is what the metrics said at one time.
+// sample has the values of the metrics at one time.
 type sample struct {
 	at  time.Time
 	all *measured

@@ -13,8 +13,8 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Gateway is what an [Inspector] reads. The methods may be called by many goroutines at
-// once.
+// Gateway is the interface through which an [Inspector] reads a gateway. The methods may be
+// called concurrently.
 type Gateway interface {
 	// Upstreams returns how the upstreams are now, in the order of the configuration.
 	Upstreams() []Upstream
@@ -28,7 +28,7 @@ type Gateway interface {
 	// Profiles returns how the profiles are now, the default one first, then in the order of
 	// the configuration.
 	Profiles() []Profile
-	// TableUnder returns the table of what the upstreams offer now, as it would be under
+	// TableUnder returns the table of the upstreams' current items, as it would be under
 	// a policy in a profile, nil for everything.
 	TableUnder(*policy.Policy, *profile.Profile) *catalog.Table
 	// Current returns the table that is in force in a profile, "" for the default one, nil if
@@ -90,7 +90,7 @@ type URL struct {
 	Reason   string // why it is avoided, "" if it is not
 }
 
-// Inspector inspects one gateway. The methods may be called by many goroutines at once.
+// Inspector inspects one gateway. The methods may be called concurrently.
 type Inspector struct {
 	gateway Gateway
 	awaited sync.Map // answerKey → *violations: the answers that probes wait for
@@ -102,10 +102,10 @@ func New(g Gateway) *Inspector { return &Inspector{gateway: g} }
 // Upstreams returns how the upstreams are now, in the order of the configuration.
 func (i *Inspector) Upstreams() []Upstream { return i.gateway.Upstreams() }
 
-// Table returns the table of what the upstreams offer now in a profile, "" for the default one.
+// Table returns the table of the upstreams' current items in a profile, "" for the default one.
 func (i *Inspector) Table(id string) *catalog.Table {
 	return i.gateway.TableUnder(i.gateway.Policy(), i.gateway.Profile(id))
 }
 
-// Everything returns the table of what the upstreams offer now, regardless of profiles.
+// Everything returns the table of the upstreams' current items, regardless of profiles.
 func (i *Inspector) Everything() *catalog.Table { return i.gateway.TableUnder(i.gateway.Policy(), nil) }

@@ -2,14 +2,15 @@ package inspect
 
 import "time"
 
-// Sessions is what clients have open at one moment. It has no id of a session: ids are secrets.
+// Sessions has the sessions, streams and parked calls of clients at one moment. It has no id of a session,
+// because ids are secrets.
 type Sessions struct {
 	Sessions []ClientSession
 	Listens  []ListenStream
 	Parked   []ParkedCall
 }
 
-// ClientOf says which client something belongs to.
+// ClientOf identifies the client of a session, stream or parked call.
 type ClientOf struct {
 	Client, Version            string // what it calls itself
 	Principal, Issuer, Profile string

@@ -25,7 +25,8 @@ type Status struct {
 	URL      string    `json:"mcp_url,omitempty"`   // of MCP, for mode http
 	AdminURL string    `json:"admin_url,omitempty"` // of health and metrics
 	Waiting  []string  `json:"waiting,omitempty"`   // what it waits for before it is ready
-	// Failing says what fails although it serves: a store that is away, and issuers whose keys cannot be fetched.
+	// Failing has failures that do not affect readiness: a store that does not answer, and issuers whose keys
+	// cannot be fetched.
 	Failing []string `json:"failing,omitempty"`
 	// AuditError is why the last line of the audit could not be written. Calls are refused
 	// until one can be.
@@ -56,13 +57,13 @@ type UpstreamStatus struct {
 	P95       *float64        `json:"p95_seconds,omitempty"` // of all calls; absent without calls
 	Restarts  int             `json:"restarts,omitempty"`    // conversations that were opened after the first
 	Reason    string          `json:"reason,omitempty"`      // why it is not ready, and what to do
-	// GrantMissing says that the gateway has no grant of its own for it.
+	// GrantMissing says that the gateway does not have its own grant for it.
 	GrantMissing bool `json:"grant_missing,omitempty"`
 	// LastError is the last reason for which it was not ready.
 	LastError   string      `json:"last_error,omitempty"`
 	LastErrorAt *time.Time  `json:"last_error_at,omitempty"`
 	LastFailed  *FailedCall `json:"last_failed_call,omitempty"`
-	// BreakerSince is since when a circuit breaker is open, so that calls fail at once.
+	// BreakerSince is since when a circuit breaker is open, so that calls fail immediately.
 	BreakerSince *time.Time  `json:"breaker_open_since,omitempty"`
 	URLs         []URLReport `json:"urls,omitempty"` // if it has several
 }
@@ -116,7 +117,7 @@ type ReloadError struct {
 	Message string `json:"message"`
 }
 
-// Process is what an [Inspector] does not know of its gateway.
+// Process has the facts that an [Inspector] cannot read from its gateway.
 type Process struct {
 	Version, Mode, File, URL, AdminURL string
 	Started                            time.Time
@@ -194,7 +195,7 @@ func (u Upstream) status(t *traffic) UpstreamStatus {
 	return s
 }
 
-// measured is what the metrics say.
+// measured has the values of the metrics.
 type measured struct {
 	sessions, streams, calls float64
 	upstreams                map[string]*traffic
@@ -202,7 +203,7 @@ type measured struct {
 	grantMissing             map[string]bool
 }
 
-// traffic is what the metrics say about one upstream.
+// traffic has the values of the metrics of one upstream.
 type traffic struct {
 	calls, failed float64
 	counts        map[float64]uint64 // durations up to a bound, by the bound

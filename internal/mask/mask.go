@@ -14,8 +14,8 @@ import (
 const Placeholder = "[redacted]"
 
 // Secrets are the secrets to hide. The zero value hides nothing. The methods may be
-// called by many goroutines at once. The cost of masking grows with the text, not with
-// the number of secrets.
+// called concurrently. The cost of masking grows with the text, not with the number
+// of secrets.
 type Secrets struct {
 	current atomic.Pointer[matcher]
 

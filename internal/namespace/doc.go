@@ -14,12 +14,11 @@
 //
 // # Names
 //
-// A public name is one that every model provider accepts: [A-Za-z0-9_-]{1,64}. If the
-// prefix and the native name do not make such a name, the name is cleaned, shortened, and
-// gets a hash of the native name. A native name that looks like a hashed one gets a hash,
-// too, so no upstream can take the public name of another item. The public name depends
-// only on the naming of the upstream and on the native name: other upstreams that come or
-// go change no name.
+// Every model provider accepts a public name: it matches [A-Za-z0-9_-]{1,64}. If the prefix
+// and the native name do not make such a name, the name is cleaned, shortened, and gets a
+// hash of the native name. A native name that looks like a hashed one gets a hash, too, so
+// no upstream can take the public name of another item. The public name depends only on the
+// naming of the upstream and on the native name, so other upstreams do not change it.
 //
 // # URIs
 //

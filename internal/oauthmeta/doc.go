@@ -3,7 +3,7 @@
 // resources (RFC 9728).
 //
 // The caller fetches the documents: auth trusts the issuers of its configuration,
-// credentials follows what upstreams name and guards every request. Documents are data of
-// a peer. The package checks that a document is about the issuer or resource that was
-// asked for, and leaves the URLs in it to the caller, who has to check them before use.
+// credentials follows what upstreams name and guards every request. Documents come from a
+// peer and are not trusted. The package checks that a document is about the requested
+// issuer or resource. The caller has to check the URLs in it before use.
 package oauthmeta

@@ -1,4 +1,4 @@
-// Package plaintext answers questions about text that several packages ask: whether a
-// character is invisible, how a text from outside is shortened, which known name a
-// misspelled one is closest to, and what a header of HTTP can hold. The package is pure.
+// Package plaintext has functions on text for several packages: it recognizes invisible
+// characters, shortens text from outside, finds the known name that is closest to a
+// misspelled one, and checks values of HTTP headers. The package is pure.
 package plaintext

@@ -33,7 +33,7 @@ const (
 	minSentence = 20 // a shorter one is a heading or ends in an abbreviation
 )
 
-// Doc is what an index needs of a tool.
+// Doc has the data about a tool that an index needs.
 type Doc struct {
 	name, upstream string
 	hints          Hints

@@ -24,7 +24,7 @@ const (
 	minPrefix = 3
 )
 
-// Query is what is looked for.
+// Query is a search query.
 type Query struct {
 	// Text is words or a name. A text without words that count matches all tools.
 	Text string
@@ -66,7 +66,7 @@ type Hit struct {
 	Score float64 // falls from hit to hit
 }
 
-// scratch is what a search needs of memory, kept for the next one. Between searches all scores
+// scratch is the working memory of a search, kept for the next one. Between searches all scores
 // are 0.
 type scratch struct {
 	scores, best []float32 // by document: of all words so far, and of the word at hand

@@ -11,7 +11,7 @@ import (
 // maxWord is how many bytes of a word count.
 const maxWord = 48
 
-// class is what a character is for words.
+// class is the role of a character in splitting words.
 type class uint8
 
 const (

@@ -6,7 +6,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// Tool is what is searched of a tool.
+// Tool has the searchable texts of a tool.
 type Tool struct {
 	// Name is the name that the view shows.
 	Name string

@@ -191,7 +191,7 @@ due deadline
 process program
 `)
 
-// action is what a tool does to things, or what a query asks for.
+// action is the kind of action of a tool, or of a query.
 type action uint8
 
 const (

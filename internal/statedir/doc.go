@@ -1,4 +1,4 @@
-// Package statedir keeps files in the state folder (the key state_dir): what the gateway
-// remembers of upstreams across restarts, and the file format that other packages use
-// for what they keep there.
+// Package statedir keeps files in the state folder (the key state_dir). It stores the
+// era and the catalog of upstreams across restarts, and defines the file format that
+// other packages use there.
 package statedir

@@ -14,10 +14,10 @@ import (
 
 // Dir remembers the era and the last catalog of each upstream across restarts. The
 // catalog stands in while the upstream is slow to start, or is not started before it is
-// needed. Everything in it can be lost
-// without harm: a folder that cannot be written is reported once, stays readable, and is
-// no error. Files are named by the digest of the upstream's configuration, so a changed
-// configuration remembers nothing. The methods may be called by many goroutines at once.
+// needed. Everything in it can be lost without harm: a folder that cannot be written is
+// reported once, stays readable, and is no error. Files are named by the digest of the
+// upstream's configuration, so a changed configuration remembers nothing. The methods
+// may be called concurrently.
 type Dir struct {
 	path string // "" if there is no folder
 	log  *zap.Logger

@@ -63,10 +63,10 @@ const (
 //
 // If another program such as logrotate moves the file, the next line goes to a new file.
 // Several processes may write to one file. A line that a full disk has cut is ended before
-// the next one begins. Standard output gets every line at once.
+// the next one begins. Standard output gets every line immediately.
 //
-// The methods may be called by many goroutines at once. Call Close after Open or the first
-// line. Lines after Close are written at once.
+// The methods may be called concurrently. Call Close after Open or the first
+// line. Lines after Close are written immediately.
 type Audit struct {
 	opt    *AuditOptions
 	writer lineWriter // of the goroutine that has set writing
@@ -165,7 +165,7 @@ func (a *Audit) arm() {
 	a.armed = true
 }
 
-// flushEnds writes the lines that nobody waits for.
+// flushEnds writes the lines for which no call waits.
 func (a *Audit) flushEnds() {
 	a.mu.Lock()
 	a.armed = false
@@ -266,7 +266,7 @@ func (a *Audit) write() (committed int, err error) {
 	return committed, err
 }
 
-// keep counts the lines of a batch that failed, and keeps those that nobody waits for.
+// keep counts the lines of a batch that failed, and keeps those for which no call waits.
 func (a *Audit) keep(b *batch, committed, written int) {
 	next := newBatch()
 	fresh := next.keep(b, written)

@@ -2,5 +2,5 @@
 // other package defines its own metrics, log lines and audit lines, and is handed a registry
 // and a logger.
 //
-// Everything that it returns may be used by many goroutines at once.
+// Everything that it returns may be used concurrently.
 package telemetry

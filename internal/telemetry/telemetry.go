@@ -62,7 +62,7 @@ var timeRoom = sync.Pool{New: func() any { return new([32]byte) }}
 const flushInterval = 200 * time.Millisecond
 
 // NewLogger returns a logger and a function that writes the buffered lines and ends the
-// logger's goroutine. Lines of level warn and above are written at once.
+// logger's goroutine. Lines of level warn and above are written immediately.
 func NewLogger(o LogOptions) (*zap.Logger, func(), error) {
 	level, err := zap.ParseAtomicLevel(o.Level)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package tlsfiles makes configurations of TLS from files that may change while they are in
-// use, as those of programs that renew certificates do.
+// Package tlsfiles makes TLS configurations from files that may change while they are in
+// use, for example when a program renews a certificate.
 package tlsfiles

@@ -1,9 +1,9 @@
 // Package tracing makes spans of calls, and sends traces, metrics and log lines to an
 // OpenTelemetry collector by OTLP.
 //
-// A [Tracer] keeps the spans of one call together until the call has ended, and decides then
-// whether they are exported: because the client's trace is sampled, by the ratio for traces that
-// begin here, or because the call failed or was slow. The memory of a call is bounded.
+// A [Tracer] keeps the spans of one call together until the call has ended, and then decides
+// whether to export them. It exports them if the client's trace is sampled, by the configured ratio
+// for traces that begin here, or if the call failed or was slow. The memory of a call is bounded.
 //
 // Attributes follow the semantic conventions for MCP, JSON-RPC and GenAI. No attribute has an
 // argument, a result, a message of an error, a session id, or a credential.

@@ -35,7 +35,7 @@ type record struct {
 	usual [usualSpans]span
 }
 
-// callInfo is what is known of a call. The mutex of the record guards end.
+// callInfo has the data about a call. The mutex of the record guards end.
 type callInfo struct {
 	request, message, profile string
 	revision                  wire.Revision

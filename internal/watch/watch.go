@@ -77,7 +77,7 @@ func (w *Watcher) Run(ctx context.Context, changed func()) {
 	}
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
-	settled := time.NewTimer(0) // the first check comes at once
+	settled := time.NewTimer(0) // the first check comes immediately
 	defer settled.Stop()
 	rested := time.NewTimer(0)
 	defer rested.Stop()

@@ -34,7 +34,7 @@ type HeldTools struct {
 // maxHeld bounds the definitions on the page.
 const maxHeld = 50
 
-// approveView is what the page shows.
+// approveView has the data of the page.
 type approveView struct {
 	Query    string
 	Pinned   bool // an upstream has pin: true

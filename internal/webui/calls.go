@@ -14,7 +14,7 @@ var callsPage = &page{path: "/calls", name: "calls", title: "Calls", data: (*Con
 // callRows is how many calls the page shows.
 const callRows = 100
 
-// callsView is what the page shows.
+// callsView has the data of the page.
 type callsView struct {
 	inspect.CallsTaken
 	Rows                     []callRow

@@ -20,7 +20,7 @@ const catalogRows = 100
 // maxFindings bounds the problems on one page.
 const maxFindings = 200
 
-// catalogView is what the catalog shows.
+// catalogView has the data of the catalog.
 type catalogView struct {
 	filter
 	Kinds       []kindTab
@@ -42,7 +42,7 @@ type filter struct {
 	viewpoint
 }
 
-// viewpoint says through which profile and as whom the catalog is seen.
+// viewpoint is the profile and the principal of a view of the catalog.
 type viewpoint struct {
 	Profile string // its id, "" for the default one
 	As      string

@@ -9,7 +9,7 @@ import (
 
 var configurationPage = &page{path: "/configuration", name: "configuration", title: "Configuration", data: (*Console).configuration}
 
-// configurationView is what the page shows.
+// configurationView has the data of the page.
 type configurationView struct {
 	File           string
 	Query          string

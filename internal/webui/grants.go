@@ -37,7 +37,7 @@ type StoredGrant struct {
 	Used            time.Time // to the hour, zero for never
 }
 
-// Revoked says what the revocation of a grant did.
+// Revoked is the result of the revocation of a grant.
 type Revoked struct {
 	Upstream string
 	Issuer   string
@@ -47,7 +47,7 @@ type Revoked struct {
 // ErrNoGrant says that a grant is gone.
 var ErrNoGrant = errors.New("there is no such grant any more")
 
-// grantsView is what the page shows.
+// grantsView has the data of the page.
 type grantsView struct {
 	Query  string
 	Grants shown[StoredGrant]

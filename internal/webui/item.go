@@ -13,7 +13,7 @@ import (
 
 var itemPage = &page{path: "/catalog/item", name: "item", title: "Item", data: (*Console).item, hidden: "catalog"}
 
-// itemView is what the page of one item shows.
+// itemView has the data of the page of one item.
 type itemView struct {
 	filter
 	Public, Native, Upstream, Title, Description string
@@ -29,7 +29,7 @@ type itemView struct {
 	ArgumentsError                               string
 }
 
-// fact is one member of an item that has no place of its own.
+// fact is one member of an item without a dedicated place on the page.
 type fact struct{ Name, Value string }
 
 func (c *Console) item(r *http.Request) (any, error) {

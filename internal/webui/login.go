@@ -7,7 +7,7 @@ import (
 	"mcpgateway/internal/origin"
 )
 
-// loginForm is what the page for the token shows.
+// loginForm has the data of the page for the token.
 type loginForm struct {
 	Next   string
 	Wrong  string // what is wrong with the token

@@ -147,7 +147,8 @@ func (a *attempts) giveBack(remote string) {
 	}
 }
 
-// networkOf returns the network of an address: a single one of version 4, the 64 bits that one customer has of version 6.
+// networkOf returns the network of an address: the address itself for IPv4, its first 64 bits for
+// IPv6, which one customer usually has.
 func networkOf(remote string) netip.Prefix {
 	at, _ := netip.ParseAddrPort(remote) // all others count together
 	addr := at.Addr().Unmap().WithZone("")

@@ -8,12 +8,12 @@ import (
 	"mcpgateway/internal/inspect"
 )
 
-// Me is what principals see and do about themselves.
+// Me has the functions for the page on which principals see and change their own data.
 type Me struct {
 	// Grants returns the upstreams that need a grant of the visitor, with the grant if there is one.
 	Grants func(context.Context, *Visitor) ([]Grant, error)
 	// Revoke removes the grant of the visitor for an upstream, and revokes it at its authorization
-	// server. untold is a sentence about why that server was not told, or "".
+	// server. untold is a sentence about why the request to that server failed, or "".
 	Revoke func(ctx context.Context, v *Visitor, upstream string) (untold string, err error)
 	// GrantURL returns the page on which the visitor gives a grant for an upstream.
 	GrantURL func(ctx context.Context, v *Visitor, upstream string) (string, error)
@@ -31,7 +31,7 @@ type Grant struct {
 
 var mePage = &page{path: "", name: "me", title: "Me", data: (*Console).me}
 
-// meView is what the page shows.
+// meView has the data of the page.
 type meView struct {
 	*Visitor
 	Limits []inspect.LimitReport

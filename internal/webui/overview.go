@@ -9,7 +9,7 @@ import (
 
 var overviewPage = &page{path: "/", name: "overview", title: "Overview", data: (*Console).overview}
 
-// overview is what the first page shows.
+// overview has the data of the first page.
 type overview struct {
 	*inspect.Status
 	Attention []inspect.Attention

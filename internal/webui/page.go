@@ -67,7 +67,7 @@ var templates = func() map[string]*compiled {
 	return all
 }()
 
-// view is what templates see.
+// view is the data of templates.
 type view struct {
 	Title   string
 	Data    any

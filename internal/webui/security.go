@@ -117,7 +117,8 @@ func (c *Console) isSecure(r *http.Request) bool {
 	return r.TLS != nil || r.URL.Scheme == "https" || r.Header.Get("X-Forwarded-Proto") == "https" || c.Public != nil && strings.HasPrefix(c.Public.Origin, "https:")
 }
 
-// authenticate serves only those who may look. A request that changes something has the token of a form.
+// authenticate serves only users who may open the console. A request that changes something has the token of a
+// form.
 func (c *Console) authenticate(next http.Handler) http.Handler {
 	admit := c.admitOperator
 	if c.Public != nil {

@@ -14,7 +14,7 @@ var sessionsPage = &page{path: "/sessions", name: "sessions", title: "Sessions",
 // sessionRows bounds each table of the page.
 const sessionRows = 100
 
-// sessionsView is what the page shows.
+// sessionsView has the data of the page.
 type sessionsView struct {
 	Query    string
 	Sessions shown[inspect.ClientSession]

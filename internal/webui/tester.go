@@ -12,9 +12,9 @@ import (
 
 var testerPage = &page{path: "/policy", name: "tester", title: "Policy", data: (*Console).testPolicy, posts: true}
 
-// Examined is what the gateway makes of credentials. It contains none.
+// Examined is the result of the examination of credentials. It does not contain them.
 type Examined struct {
-	Principal *call.Principal // whom they name, nil for nobody
+	Principal *call.Principal // the principal of the credentials, nil for none
 	Remarks   []string        // about its profile
 	Accepted  bool
 	Message   string // why they are refused
@@ -24,7 +24,7 @@ type Examined struct {
 // CredentialCheck is one part of the judgement of credentials.
 type CredentialCheck struct{ Name, Value, Expected, Result string }
 
-// testerView is what the page shows: the question, and the answer if there was one.
+// testerView has the data of the page: the question, and the answer if there is one.
 type testerView struct {
 	As, Kind, Name, Profile, Revision, Arguments string
 	Kinds                                        []choice
@@ -40,7 +40,7 @@ type testerView struct {
 // choice is a value of a select, with its text.
 type choice struct{ Value, Text string }
 
-// testerKinds are what a question may be about. They are tried in this order.
+// testerKinds are the kinds of items of a question. They are tried in this order.
 var testerKinds = []choice{
 	{"", "any kind"}, {call.Tool.String(), wire.MethodToolsCall}, {call.Prompt.String(), wire.MethodPromptsGet},
 	{call.Resource.String(), wire.MethodResourcesRead}, {consoleKind, "this console at the main address"},

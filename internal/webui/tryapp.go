@@ -36,7 +36,8 @@ var appAccesses = []struct{ member, words string }{
 	{"frameDomains", "shows pages of"}, {"baseUriDomains", "resolves addresses against"},
 }
 
-// appOrigin is what a server may allow its app. Anything else could end a directive and begin another one.
+// appOrigin matches the origins that a server may allow its app. Any other text could end a directive and
+// begin another one.
 var appOrigin = regexp.MustCompile(`^(https?|wss?)://(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?(:[0-9]{1,5})?$`)
 
 // maxOrigins bounds the origins of one directive.

@@ -25,7 +25,7 @@ const (
 // tryPage has the form for a call. A POST to it only changes the form: items of arrays, choices, the JSON.
 var tryPage = &page{path: "/try", name: "try", title: "Try it", data: (*Console).tryIt, hidden: "catalog", posts: true}
 
-// tryView is what the form for a call shows.
+// tryView has the data of the form for a call.
 type tryView struct {
 	filter
 	Public, Upstream, Title, Description string

@@ -20,7 +20,7 @@ var tryRunPage = &page{
 	policy: contentPolicy + "; frame-src 'self'; media-src 'self'",
 }
 
-// tryRunView is what the page of a try shows.
+// tryRunView has the data of the page of a try.
 type tryRunView struct {
 	ID, Kind, Name, Who, Profile, Arguments string
 	Began                                   time.Time

@@ -38,7 +38,7 @@ const (
 	maxTryVisits = 10
 )
 
-// tries are what people try in the console. They are in memory alone.
+// tries are the calls that users try in the console. They are only in memory.
 type tries struct {
 	life context.Context
 	end  context.CancelFunc
@@ -375,7 +375,7 @@ func (c *Console) ownerOf(r *http.Request) string {
 // with its time.
 const visitorOwner = "visitor\x00"
 
-// isOpen reports whether the session that owns a try goes on.
+// isOpen reports whether the session that owns a try is still open.
 func (c *Console) isOpen(owner string) bool {
 	return owner == "" || strings.HasPrefix(owner, visitorOwner) || c.sessions.knows(owner, time.Now())
 }

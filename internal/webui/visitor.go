@@ -11,24 +11,24 @@ import (
 	"mcpgateway/internal/store"
 )
 
-// MePrefix is the path of the pages at the address of MCP on which people see what is theirs.
+// MePrefix is the path of the pages at the address of MCP on which users see their own data.
 const MePrefix = "/me"
 
-// Public connects a console with the address of MCP. There people are principals, as clients are.
+// Public connects a console with the address of MCP. There users are principals, like clients.
 type Public struct {
-	// Origin is that of the gateway's public URL, "" if it has none.
+	// Origin is the origin of the gateway's public URL, "" if it has none.
 	Origin string
-	// Console serves the pages of the console to those who may open it, and not only /me.
+	// Console says that the pages of the console are served too, in addition to /me.
 	Console bool
-	// Authenticate returns who sends a request with the credentials that a person gave, or if they are "",
-	// with those of the request itself. The text of a [Refused] is for that person.
+	// Authenticate returns the sender of a request. It uses the given credentials of a login, or if they are "",
+	// those of the request itself. The text of a [Refused] is for the user.
 	Authenticate func(r *http.Request, credentials string) (*Visitor, error)
 	// MayOpen reports whether policy opens the console to a principal.
 	MayOpen func(*call.Principal) bool
-	// LoggedIn is told of each login.
+	// LoggedIn is called for each login.
 	LoggedIn func(*call.Principal)
-	// Issuers are those at which people can log in with the browser. BeginLogin sends a browser to one of them, which comes back
-	// to [Console.Enter]. Its error is for the person.
+	// Issuers are the issuers at which users can log in with the browser. BeginLogin redirects a browser to one of
+	// them; the browser comes back to [Console.Enter]. Its error is for the user.
 	Issuers    []string
 	BeginLogin func(w http.ResponseWriter, r *http.Request, issuer, next string) error
 	Me         Me
@@ -44,7 +44,7 @@ func (e Refused) Error() string { return string(e) }
 // ErrNoCredentials means that a request has no credentials.
 var ErrNoCredentials = errors.New("the request has no credentials")
 
-// Visitor is who sent a request to the address of MCP.
+// Visitor is the sender of a request to the address of MCP.
 type Visitor struct {
 	*call.Principal
 	Profiles []string // the names of those that the principal may use
@@ -100,7 +100,7 @@ func (c *Console) admitVisitor(w http.ResponseWriter, r *http.Request) *http.Req
 	return r.WithContext(context.WithValue(r.Context(), visitorKey{}, v))
 }
 
-// refuseOthers serves those to whom policy opens the console. For others there is no such page.
+// refuseOthers serves principals that may open the console. All others get the answer for a page that does not exist.
 func (c *Console) refuseOthers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !c.Public.MayOpen(visitorOf(r).Principal) {

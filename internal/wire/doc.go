@@ -13,11 +13,11 @@
 //	                     │
 //	                  Edit.Replace(value, new) … Edit.Bytes()        (other bytes untouched)
 //
-// A large message stays where it was read: in a [Buffer], whose memory is used again, with
-// a [Long] that lets readers skip its long strings.
+// A large message stays in the [Buffer] into which it was read, whose memory is reused. A
+// [Long] lets readers skip its long strings.
 //
-// Facts about a method are columns of the table in methods.go, which [MethodOf] looks up. No
-// other package chooses between methods by their names.
+// The properties of a method are columns of the table in methods.go, which [MethodOf] looks
+// up. No other package compares names of methods.
 //
 // The package is pure: it uses no network and no logger, and imports nothing of this module.
 // Values may be read concurrently; a [Buffer], an [Edit], an [SSEReader] and a [LineReader]

@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Edit collects changes to values of one document and applies them at once. All other bytes
+// Edit collects changes to values of one document and applies them together. All other bytes
 // of the document stay. The zero Edit is not usable; use [NewEdit]. An Edit belongs to one
 // goroutine.
 type Edit struct {

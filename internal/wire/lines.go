@@ -30,8 +30,8 @@ func (l *LineReader) SetMaxLine(most int64) { l.maxLine = most }
 
 // Next returns the next line that is not blank, without its end. The caller owns it. A line
 // over the size limit is read to its end and reported as ErrTooLarge; the lines after it can
-// still be read. A line over the limit of SetMaxLine is reported as ErrLineTooLong at once,
-// and the reader is of no use after it. The last line needs no newline.
+// still be read. A line over the limit of SetMaxLine is reported as ErrLineTooLong
+// immediately, and the reader is of no use after it. The last line needs no newline.
 func (l *LineReader) Next() ([]byte, error) {
 	for {
 		var parts [][]byte // of a line that is longer than the buffer

@@ -2,8 +2,9 @@ package wire
 
 import "bytes"
 
-// Long knows where the long strings of one document are, so that a [Value] of the document
-// skips them without reading them again. A nil Long knows nothing. It is immutable.
+// Long has the positions of the long strings of one document, so that a [Value] of the
+// document skips them without reading them again. A nil Long knows nothing. It is
+// immutable.
 type Long struct {
 	doc   Raw
 	spans longSpans // by their start

@@ -1,3 +1,3 @@
 // Package difference compares two definitions of a tool for a person: member by member, and texts word by word. Its cost
-// is bounded whatever a server sends, and no change is left out.
+// is bounded for any input, and no change is left out.
 package difference
