@@ -154,8 +154,7 @@ func keepUpstreams(cfg *config.Config, who *call.Principal, public string) {
 }
 
 // principal is the principal of the view. A command that can read the configuration needs no
-// credentials: the flag describes the principal that they would yield. What does not fit the configuration is a
-// warning.
+// credentials: the flag describes the principal. A warning says what does not fit the configuration.
 func (o *visitOptions) principal(cmd *cobra.Command, cfg *config.Config) (*call.Principal, error) {
 	who, remarks, err := o.assumed(cfg)
 	for _, remark := range remarks {

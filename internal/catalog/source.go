@@ -155,8 +155,8 @@ func (p *Part) missing(kind call.Kind) *Down {
 	return p.source.Failed[kind]
 }
 
-// unknown returns why nothing is known of the items of a kind, nil if they are known. What an upstream
-// offered in an earlier run says nothing about other items that it may offer when it has started.
+// unknown returns why the items of a kind are not known, nil if they are known. The items of an
+// earlier run are not enough: the upstream may have other items when it has started.
 func (p *Part) unknown(kind call.Kind) *Down {
 	switch {
 	case p.source.Down != nil && (p.source.Down.Starting || p.empty()):

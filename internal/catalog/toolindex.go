@@ -102,7 +102,7 @@ func (v *View) toolIndex(before *ToolIndex) *ToolIndex {
 
 // Warm prepares searches. It makes the documents of tools that lists leave out, and the indexes
 // that were in use in the table before, for the same callers, so that their next search does not
-// wait. What has not changed costs little.
+// wait. Unchanged documents and indexes cost little.
 func (t *Table) Warm(before *Table) {
 	for _, e := range t.entries[call.Tool] {
 		if e.unlisted && t.opts.Docs != nil {

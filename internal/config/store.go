@@ -39,8 +39,8 @@ type ClientTLS struct {
 // SealKeys returns the keys of the store as bytes, none if they are those of bridge.keys.
 func (s Store) SealKeys() [][]byte { return sealKeys(s.Keys) }
 
-// check refuses keys without a meaning. What needs other keys of the configuration is checked by
-// document.checkStore.
+// check refuses keys without a meaning. document.checkStore checks keys that depend on other keys of
+// the configuration.
 func (s *Store) check(m *mapping) {
 	if s.Kind == StoreMemory {
 		for _, key := range []string{"url", "prefix", "tls", "key"} {

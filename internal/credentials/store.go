@@ -18,8 +18,8 @@ type StoreOptions struct {
 	// Folder is the state folder of the gateway, which is created when something is first stored; ""
 	// for none.
 	Folder string
-	// Shared is the store that replicas share, nil for none. It must seal its values. What the folder
-	// has from the time before moves to it.
+	// Shared is the store that replicas share, nil for none. It must seal its values. Grants in the folder
+	// move to it.
 	Shared store.Store
 	// Changed is called when a principal has given a grant, or somebody has removed one, with a name for
 	// [Source.GrantChanged] of the other replicas. It may be nil.

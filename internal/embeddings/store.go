@@ -189,8 +189,8 @@ func (s *Store) missing() (keys []key, texts []string) {
 	return keys, texts
 }
 
-// save writes the vectors. Those that are not wanted now are kept within a bound: their server may
-// be away for a while, as all are after a start.
+// save writes the vectors. Vectors of tools that are not listed now are kept too, within a bound:
+// their server may be down for a while, as all are after a start.
 func (s *Store) save() {
 	s.mu.Lock()
 	if len(s.made) > 2*len(s.wanted)+maxUnwanted {

@@ -33,8 +33,8 @@ func (g *Gateway) newEmbeddings() *embeddings.Store {
 	return embeddings.New(embeddings.Server{URL: c.URL, Model: c.Model, Key: c.Key.Reveal(), HTTP: client}, file, g.log)
 }
 
-// followEmbeddings makes the embeddings of the tools that searches may find. Those of tools that an
-// upstream lists to single principals are not made: they are found by their words.
+// followEmbeddings makes the embeddings of the tools that searches may find. Tools that an upstream
+// lists only to single principals get none: they are found by their words.
 func (g *Gateway) followEmbeddings(routes *router.Routes) {
 	if g.embeddings == nil {
 		return

@@ -77,7 +77,7 @@ type Options struct {
 	// its user, see package instance. Without any it opens none.
 	StateDirs []string
 	// Store is the store that the gateway shares with its replicas in place of the configured one, for tests; nil if
-	// there is none. What is kept there must be sealed.
+	// there is none. It must seal its values.
 	Store store.Store
 	// Watch is called with the status of an upstream each time it changes, by one
 	// goroutine at a time for each upstream. It must not block. It may be nil.

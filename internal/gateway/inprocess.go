@@ -18,8 +18,8 @@ type InProcess struct {
 	g *Gateway
 }
 
-// RunInProcess runs the upstreams while use runs, and returns its error. What they offered is
-// remembered then, as Run does. The context of use ends with ctx. The gateway must have been made with Options.InProcess.
+// RunInProcess runs the upstreams while use runs, and returns its error. It then remembers their items, as Run does.
+// The context of use ends with ctx. The gateway must have been made with Options.InProcess.
 func (g *Gateway) RunInProcess(ctx context.Context, use func(ctx context.Context, p *InProcess) error) error {
 	defer g.Close()
 	return g.runAll(ctx, func(life context.Context) error {

@@ -26,8 +26,8 @@
 //
 // # Differences from http.Transport
 //
-// Trailers are dropped. Of the hooks of [net/http/httptrace] only GotConn is called. No header is
-// added but Host and Content-Length.
+// Trailers are dropped. The only hook of [net/http/httptrace] that is called is GotConn. The only
+// headers that are added are Host and Content-Length.
 //
 // # Concurrency
 //

@@ -73,8 +73,8 @@ func (in *invocation) mayUse(items []results.Item) bool {
 	})
 }
 
-// readResource answers resources/read of a result. What follows the URI was asked for by a
-// program or a model; what had to be cut short ends with a second element that says so.
+// readResource answers resources/read of a result. If a piece had to be cut short, a second
+// element says so.
 func (in *invocation) readResource(ctx context.Context) (call.Result, error) {
 	uri := in.target.Public
 	piece, id, wrong, err := in.read(ctx, uri, func(*results.Query) string { return "" }, in.tools.Results.Max(in.call.Principal.Profile))

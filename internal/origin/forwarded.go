@@ -8,8 +8,8 @@ import (
 )
 
 // TrustProxies applies the X-Forwarded headers of trusted proxies before a handler: they
-// replace the address and the host of the client, and the scheme of the URL. Those of other
-// senders are ignored. Each proxy is a network in CIDR form; another form panics.
+// replace the address and the host of the client, and the scheme of the URL. The headers of
+// other senders are ignored. Each proxy is a network in CIDR form; another form panics.
 func TrustProxies(proxies []string, next http.Handler) http.Handler {
 	var trusted trustedProxies
 	for _, n := range proxies {

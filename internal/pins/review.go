@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxText bounds the text of an accepted definition that is kept, in bytes. Of a longer one only
-	// the digest is.
+	// maxText bounds the text of an accepted definition that is kept, in bytes. If the text is longer,
+	// only the digest is kept.
 	maxText = 64 << 10
 	// maxTexts bounds all kept texts together.
 	maxTexts = 16 << 20

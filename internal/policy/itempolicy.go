@@ -246,8 +246,8 @@ func (j *itemRules) decide(q Request) Decision {
 	return d
 }
 
-// changesNothing reports whether the decision does not depend on the rule. Those that deny have
-// not matched, and by is the strictest of the others that have, nil for none.
+// changesNothing reports whether the decision does not depend on the rule. No rule that denies
+// has matched, and by is the strictest rule that has matched, nil for none.
 func (h *callerRule) changesNothing(by *rule) bool {
 	switch {
 	case by == nil || h.Effect == Deny:

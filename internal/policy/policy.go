@@ -56,8 +56,8 @@ type Rule struct {
 	Line      int
 }
 
-// Who selects principals. A nil list selects every principal, another list those that
-// have one of its values. All lists have to match.
+// Who selects principals. A nil list selects every principal. Another list selects principals with
+// one of its values. All lists have to match.
 type Who struct {
 	Subjects, Groups, Scopes, Issuers []string
 }

@@ -2,9 +2,9 @@ package profile
 
 import "mcpgateway/internal/wire"
 
-// hints returns the hints about a tool. Those that it does not give have the defaults of the
-// specification, which says of two that they mean nothing for a tool that only reads: it
-// destroys nothing, and may be called again.
+// hints returns the hints about a tool. Missing hints have the defaults of the
+// specification. By the specification two hints have no meaning for a read-only tool: it is
+// non-destructive and idempotent.
 func hints(tool wire.Raw) map[string]bool {
 	given := wire.ValueOf(tool).Get("annotations")
 	hint := func(name string, otherwise bool) bool {

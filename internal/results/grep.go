@@ -118,8 +118,8 @@ func cutLine(text []byte) (line, rest []byte) {
 	return bytes.TrimSuffix(line, []byte{'\r'}), rest
 }
 
-// match returns where a line matches, nil if it does not. Of a line that is printed whole it
-// returns no place.
+// match returns the places where a line matches, nil if it does not match. For a line that is
+// printed whole it returns no places.
 func (s *search) match(line []byte) [][]int {
 	if len(line) <= longLine {
 		s.looked += len(line) + 16
@@ -157,8 +157,8 @@ func (s *search) isLate(n int) bool {
 	return time.Now().After(s.deadline)
 }
 
-// print prints a line with its number. Of a long line it prints the surroundings of the matches,
-// each with its first byte in the line.
+// print prints a line with its number. For a long line it prints the surroundings of the
+// matches, each with its first byte in the line.
 func (s *search) print(n int, mark byte, line []byte, found [][]int) {
 	if s.printed > 0 && n > s.printed+1 && s.pattern.context > 0 {
 		s.out.WriteString("--\n")

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Owner is who may read a document: a principal, in one profile.
+// Owner is the principal and profile that may read a document.
 type Owner struct {
-	// Identity identifies the principal in all profiles. What a principal may keep is bounded
-	// for all of them together.
+	// Identity identifies the principal in all profiles. The bound on the results of a principal is
+	// for all profiles together.
 	Identity string
 	// Profile is the name of the profile.
 	Profile string

@@ -74,8 +74,8 @@ func (f *forwarding) own(ctx context.Context) (bool, error) {
 	return true, f.finishOwn()
 }
 
-// finishOwn takes the result of an own item through the result stages that it needs. Those of an
-// inner call are behind the result of an upstream, but it may be too long.
+// finishOwn passes the result of an own item through the result stages that it needs. An inner
+// call has already passed the other stages, but the result may be too long.
 func (f *forwarding) finishOwn() error {
 	raw := f.result.Raw
 	short, err := f.shorten(raw)

@@ -52,9 +52,9 @@ const (
 	overhead = headSize + tagSize
 )
 
-// New returns a Sealer that seals with the first key and opens with any. Without keys it
-// makes a random one. It panics if a key does not have KeySize bytes. What is sealed for one
-// purpose does not open for another.
+// New returns a Sealer that seals with the first key and opens with any. Without keys it makes a random
+// one. It panics if a key does not have KeySize bytes. A text that is sealed for one purpose does not
+// open for another.
 func New(purpose string, keys ...[]byte) *Sealer {
 	if len(keys) == 0 {
 		key := make([]byte, KeySize)

@@ -29,8 +29,8 @@ const (
 type queryTerm struct {
 	id     termID
 	weight float32
-	// instead says that the term stands for the last one for which this is false. Of these a
-	// document gets the one that counts most.
+	// instead says that the term is an alternative to the last term for which this is false. A
+	// document gets only the alternative with the highest score.
 	instead bool
 }
 

@@ -36,10 +36,10 @@ func (m Moved) Follow(number int) (Position, bool) {
 	return Position{m.To, number - m.After}, number >= m.After
 }
 
-// Move ends the stream here, because it goes on at another replica as the stream to: with what it
-// returns, the events after a number. Those include notifications that no connection has written, and
-// further ones. If the stream has moved before, Move returns where to instead. That does not hold for a
-// move to the stream lost, which nobody has.
+// Move ends the stream here, because it continues at another replica as the stream to. It returns the
+// events after a number, including notifications that no connection has written, and the further ones.
+// If the stream has moved before, Move returns the new position instead, except after a move to the
+// stream lost, which no replica has.
 //
 // The error is ErrUnknownEvent or ErrEventsLost. Then the stream stays.
 func (st *Stream) Move(after int, to, lost string, more Notifications) (missed [][]byte, before Moved, err error) {

@@ -76,7 +76,7 @@ func (s *Store) value(ctx context.Context, id string, n int) ([]byte, error) {
 	return values[0], nil
 }
 
-// SetLimits changes the limits. Those for a principal hold in the store with its next result.
+// SetLimits changes the limits. The limit of a principal is applied to the store with its next result.
 func (s *Store) SetLimits(l results.Limits) {
 	s.mu.Lock()
 	s.limits = l

@@ -17,8 +17,8 @@ func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true
 
 func programAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// adopt does nothing: only Linux can make an ancestor adopt orphans. Those that stay
-// in the program's process group are killed nevertheless.
+// adopt does nothing: only Linux can make an ancestor adopt orphans. Orphans in the
+// program's process group are killed nevertheless.
 func adopt() {}
 
 func redirect(from, to int) { _ = unix.Dup2(from, to) }
