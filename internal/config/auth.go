@@ -238,27 +238,27 @@ func (a *Auth) check(m *mapping) {
 	if a.Insecure && !a.Has(AuthNone) {
 		m.warnf("insecure", "has no effect: it is for mode none")
 	}
-	a.checkDuplicates(m)
+	a.checkDuplicates()
 }
 
 // checkDuplicates demands that keys, their ids and issuers are unique.
-func (a *Auth) checkDuplicates(m *mapping) {
+func (a *Auth) checkDuplicates() {
 	ids, digests, issuers := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for _, k := range a.APIKeys {
 		if ids[k.ID] && k.ID != "" {
-			m.errorf("api_keys", "the id %[1]s occurs twice; give each key its own, and a second key of the same principal subject: %[1]s", configfile.Quote(k.ID))
+			k.at.errorf("id", "the id %[1]s occurs twice; give each key its own, and a second key of the same principal subject: %[1]s", configfile.Quote(k.ID))
 		}
 		if digests[k.SHA256] && k.SHA256 != "" {
-			m.errorf("api_keys", "another id has the same key as %s", configfile.Quote(k.ID))
+			k.at.errorf("sha256", "another id has the same key as %s", configfile.Quote(k.ID))
 		}
 		ids[k.ID], digests[k.SHA256] = true, true
 		if at := k.ExpiresAt(); !at.IsZero() && time.Now().After(at) {
-			m.warnf("api_keys", "the key %s has expired", configfile.Quote(k.ID))
+			k.at.warnf("", "the key %s has expired", configfile.Quote(k.ID))
 		}
 	}
 	for _, j := range a.JWT {
 		if issuers[j.Issuer] && j.Issuer != "" {
-			m.errorf("jwt", "the issuer %s occurs twice; put its audiences into one entry", configfile.Quote(j.Issuer))
+			j.at.errorf("issuer", "the issuer %s occurs twice; put its audiences into one entry", configfile.Quote(j.Issuer))
 		}
 		issuers[j.Issuer] = true
 	}
