@@ -1,7 +1,9 @@
 package config
 
 import (
+	"path/filepath"
 	"reflect"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -14,6 +16,21 @@ const maxRuleFiles = 100
 // ruleFile is a rule file that is a mapping.
 type ruleFile struct {
 	Rules []Rule `yaml:"rules" doc:"the rules"`
+}
+
+// check demands rules, or an empty list that is written out. A file without content was probably
+// truncated while it was written, and its deny rules would be gone without a word.
+func (f *ruleFile) check(m *mapping) {
+	none := "[]"
+	if strings.EqualFold(filepath.Ext(m.d.file), ".toml") {
+		none = "rules = []"
+	}
+	switch rules, given := m.given["rules"]; {
+	case given && configfile.IsNull(rules.Value):
+		m.errorf("rules", "has no rules; write [] if there shall be none")
+	case !given && len(m.intended) == 0:
+		m.errorf("", "the file has no rules; write %s if it shall have none", none)
+	}
 }
 
 // rulesOf reads the rule file at index i of policy.files. Errors in it have the name of that file; if it
@@ -38,11 +55,11 @@ func (d *decoder) rulesOf(file string, i int) []Rule {
 	}
 	own := d.ofFile(file, root, data)
 	var rules ruleFile
-	switch root.Kind {
-	case yaml.SequenceNode:
+	switch {
+	case root.Kind == yaml.SequenceNode:
 		f := shapeOf(reflect.TypeFor[ruleFile]()).byName["rules"]
 		own.list(root, configfile.Path{}, f, reflect.ValueOf(&rules.Rules).Elem())
-	case yaml.MappingNode:
+	case root.Kind == yaml.MappingNode || configfile.IsNull(root):
 		own.structure(root, root, configfile.Path{}, "", reflect.ValueOf(&rules).Elem())
 	default:
 		own.Errorf(root, configfile.Path{}, "must be a list of rules or a mapping with rules, not %s", configfile.KindOf(root))
