@@ -241,7 +241,7 @@ func (d *decoder) list(n *yaml.Node, p configfile.Path, f *field, v reflect.Valu
 			if !d.shorthand(item, p.Item(i), ev) {
 				continue
 			}
-		case !d.structure(item, item, p.Item(i), "", ev):
+		case !d.structure(item, item, elementPath(p, i, item, elem), "", ev):
 			continue
 		}
 		out = reflect.Append(out, ev)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -65,6 +66,19 @@ func (d *decoder) rulesOf(file string, i int) []Rule {
 		own.Errorf(root, configfile.Path{}, "must be a list of rules or a mapping with rules, not %s", configfile.KindOf(root))
 	}
 	return rules.Rules
+}
+
+// elementPath is the path of a mapping in a list. That of a rule in a rule file begins with the name
+// of the rule, since such a path has nothing else than an index.
+func elementPath(list configfile.Path, i int, item *yaml.Node, f *field) configfile.Path {
+	p := list.Item(i)
+	if f.typ != reflect.TypeFor[Rule]() || list.Pattern != "" && list.Pattern != "rules" {
+		return p
+	}
+	if name := configfile.Child(item, "name"); name != nil && ruleNameForm.MatchString(name.Value) {
+		p.Text = fmt.Sprintf("rule %q: %s", name.Value, p.Text)
+	}
+	return p
 }
 
 // filesNode is the node of an element of policy.files.
