@@ -2,10 +2,13 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"gopkg.in/yaml.v3"
 
 	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/glob"
@@ -254,6 +257,15 @@ type locatedRule struct {
 	at *mapping
 }
 
+// globPlace is the place of a glob in a list of what.
+func (r *locatedRule) globPlace(key string, i int) (*yaml.Node, configfile.Path) {
+	at, p := r.at.place("what")
+	if node := configfile.Child(at, key); node != nil && i < len(node.Content) {
+		at = configfile.Resolve(node.Content[i])
+	}
+	return at, p.Key(key, key).Item(i)
+}
+
 // checkRules reads the rule files, and makes the checks that need all rules and upstreams.
 func (doc *document) checkRules(d *decoder) {
 	for i, file := range doc.Policy.Files {
@@ -313,10 +325,6 @@ func (doc *document) checkConsole(m *mapping) {
 
 // checkUpstreamsOf demands that the upstreams of a rule exist.
 func (doc *document) checkUpstreamsOf(r *locatedRule) {
-	list, ok := r.at.given["what"]
-	if !ok {
-		return
-	}
 	var names []string
 	for i := range doc.Upstreams {
 		names = append(names, doc.Upstreams[i].Name)
@@ -325,11 +333,7 @@ func (doc *document) checkUpstreamsOf(r *locatedRule) {
 		if slices.ContainsFunc(names, glob.Compile(pattern).Match) {
 			continue
 		}
-		at := list.Value
-		if node := configfile.Child(list.Value, "upstreams"); node != nil && i < len(node.Content) {
-			at = configfile.Resolve(node.Content[i])
-		}
-		p := r.at.path.Key("what", "what").Key("upstreams", "upstreams").Item(i)
+		at, p := r.globPlace("upstreams", i)
 		switch near := plaintext.Nearest(pattern, names); {
 		case near != "":
 			r.at.d.Errorf(at, p, "there is no upstream %s; did you mean %q?", configfile.Quote(pattern), near)
@@ -341,9 +345,8 @@ func (doc *document) checkUpstreamsOf(r *locatedRule) {
 	}
 }
 
-// checkReachable warns of a rule that can never match. If the rule restricts, and no principal can match it or
-// it misspells an upstream, that is an error: the items that it should restrict would be open. A rule
-// for an upstream that was removed stays a warning.
+// checkReachable warns of a rule that can never match. If the rule restricts, that is an error, also for
+// each single glob: the items that it should restrict would be open.
 func (doc *document) checkReachable(r *locatedRule) {
 	report := r.at.warnf
 	if r.Effect != Allow {
@@ -364,43 +367,56 @@ func (doc *document) checkReachable(r *locatedRule) {
 			return
 		}
 	}
-	if r.What.Tools == nil && r.What.Prompts == nil && r.What.Resources == nil {
-		return
-	}
 	names, uris, known := doc.prefixes(r.What.Upstreams)
 	if !known {
 		return
 	}
-	for _, l := range []struct{ globs, prefixes []string }{{r.What.Tools, names}, {r.What.Prompts, names}, {r.What.Resources, uris}} {
-		for _, pattern := range l.globs {
-			if slices.ContainsFunc(l.prefixes, glob.Compile(pattern).CanBegin) {
-				return
+	canBegin, uriCanBegin := glob.Glob.CanBegin, glob.Glob.CanBegin
+	if r.Effect != Allow { // a glob that restricts covers every spelling of a URI
+		uriCanBegin = glob.Glob.CanBeginFolded
+	}
+	globs, reachable := 0, false
+	for _, l := range []struct {
+		key, separator string
+		globs, begin   []string
+		canBegin       func(g glob.Glob, lead string) bool
+	}{
+		{"tools", doc.Namespace.Separator, r.What.Tools, names, canBegin},
+		{"prompts", doc.Namespace.Separator, r.What.Prompts, names, canBegin},
+		{"resources", "+", r.What.Resources, uris, uriCanBegin},
+	} {
+		globs += len(l.globs)
+		for i, pattern := range l.globs {
+			g := glob.Compile(pattern)
+			if slices.ContainsFunc(l.begin, func(lead string) bool { return l.canBegin(g, lead) }) {
+				reachable = true
+			} else if r.Effect != Allow {
+				at, p := r.globPlace(l.key, i)
+				r.at.d.Errorf(at, p, "%s matches no item of an upstream: %s", configfile.Quote(pattern), beginning(pattern, l.separator, l.begin))
 			}
 		}
 	}
-	if near := doc.misspelled(r, names); near != "" && r.Effect != Allow {
-		report("what", "the rule never matches: public names here do not begin like that; did you mean %q?", near)
-		return
+	if r.Effect == Allow && globs > 0 && !reachable {
+		r.at.warnf("what", "the rule never matches: public names here begin with %s", enumerated(append(names, uris...)))
 	}
-	begin := append(append([]string{}, names...), uris...)
-	if len(begin) > maxNamed {
-		begin = append(begin[:maxNamed], "…")
-	}
-	r.at.warnf("what", "the rule never matches: public names here begin with %s", strings.Join(begin, ", "))
 }
 
-// misspelled returns the beginning of public names that a glob of a rule probably means, "" for none.
-func (doc *document) misspelled(r *locatedRule, names []string) string {
-	for _, pattern := range append(append([]string{}, r.What.Tools...), r.What.Prompts...) {
-		prefix, _, found := strings.Cut(pattern, doc.Namespace.Separator)
-		if !found {
-			continue
-		}
-		if near := plaintext.Nearest(prefix+doc.Namespace.Separator, names); near != "" {
-			return near
+// beginning says with what public names begin, or which of these beginnings a glob probably has.
+func beginning(pattern, separator string, begin []string) string {
+	if prefix, _, found := strings.Cut(pattern, separator); found {
+		if near := plaintext.Nearest(prefix+separator, begin); near != "" {
+			return fmt.Sprintf("public names here do not begin like that; did you mean %q?", near)
 		}
 	}
-	return ""
+	return fmt.Sprintf("public names here begin with %s; correct it, or remove it", enumerated(begin))
+}
+
+// enumerated lists the first of some texts.
+func enumerated(texts []string) string {
+	if len(texts) > maxNamed {
+		texts = append(texts[:maxNamed:maxNamed], "…")
+	}
+	return strings.Join(texts, ", ")
 }
 
 // prefixes returns the beginnings of public names and URIs of the upstreams that the globs match; known is
