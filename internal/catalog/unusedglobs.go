@@ -47,10 +47,10 @@ func (i UnusedGlob) Reason() string {
 }
 
 // UnusedGlobs returns the globs of a policy that cover nothing, in the order of
-// [policy.Policy.Patterns]. The table must be one of no profile, and every upstream of it must
-// have been listed; lacking are the configured upstreams that are not in it. A glob is left out if
-// it may cover something unknown: an item of an upstream that is lacking or lists nothing, or a
-// resource that only a template describes.
+// [policy.Policy.Patterns]. The table must be one of no profile; lacking are the configured
+// upstreams that are not in it, or whose lists in it are not the whole current ones. A glob is left
+// out if it may cover something unknown: an item of an upstream that is lacking or lists nothing, or
+// a resource that only a template describes.
 func (t *Table) UnusedGlobs(of *policy.Policy, lacking []*namespace.Naming) []UnusedGlob {
 	return t.unusedGlobs(of.Patterns(), lacking, func(string) bool { return true })
 }
@@ -93,7 +93,7 @@ func (t *Table) coverable(p *policy.Pattern, lacking []*namespace.Naming, has fu
 	}
 	for _, part := range t.Parts() {
 		switch {
-		case !has(part.Upstream()):
+		case !has(part.Upstream()) || slices.ContainsFunc(lacking, func(s *namespace.Naming) bool { return s.Upstream() == part.Upstream() }):
 		case p.OfUpstreams:
 			names = append(names, part.Upstream())
 		case !p.AppliesTo(part.Upstream()):

@@ -61,6 +61,8 @@ func TestUnusedGlobs(t *testing.T) {
 			[]string{`policy rule "r": what.tools[1] "gnoe__*" matches nothing that is listed`}},
 		{"a disabled upstream", rule(policy.What{Tools: []string{"asleep__*", "*__*_x"}, Upstreams: []string{"asleep"}}), []Source{fs}, []*namespace.Naming{asleep}, nil},
 		{"a list of a disabled upstream", policy.Options{Upstreams: map[string]policy.Upstream{"asleep": {Tools: policy.Globs{Deny: []string{"x"}}}}}, []Source{fs}, []*namespace.Naming{asleep}, nil},
+		{"a list that is not the current one", rule(policy.What{Tools: []string{"files__raed_file", "flies__*"}}), []Source{fs}, []*namespace.Naming{fs.Naming},
+			[]string{`policy rule "r": what.tools[1] "flies__*" matches nothing that is listed`}},
 		{"a held tool", rule(policy.What{Tools: []string{"files__read_file"}}), []Source{held}, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -123,7 +123,9 @@ func (g *Gateway) rebuild(ctx context.Context, now time.Time) {
 	}
 	g.logPrincipalFindings(principals, u.settled)
 	g.metrics.count(routes)
-	g.logUnmatchedGlobs(gen, everything, gathered)
+	if u.settled {
+		g.logUnmatchedGlobs(gen, everything, gathered)
+	}
 	if u.settled && u.starting {
 		g.logStarted(gen, gathered)
 	}

@@ -29,7 +29,9 @@ type generation struct {
 	// when another generation replaces this one.
 	settled chan struct{}
 
-	globsChecked bool // see logUnmatchedGlobs; used by the control loop only
+	// See logUnmatchedGlobs; used by the control loop only.
+	globsListed map[string]bool // the upstreams that had listed their items at a check
+	globsLogged map[string]bool // the places of the globs that were logged
 }
 
 // upstreamEntry is one upstream in a generation.

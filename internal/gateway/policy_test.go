@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -13,6 +14,8 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/upstream/connector"
+	"mcpgateway/internal/wire"
 )
 
 // startWithRules runs the demo upstreams with rules from a configuration.
@@ -91,8 +94,7 @@ func TestUncheckedConditions(t *testing.T) {
 	}
 }
 
-// Unmatched globs are logged once for each configuration, when all upstreams have listed
-// their items.
+// Unmatched globs are logged once for each configuration.
 func TestIdleGlobsAreLoggedOnce(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	const text = "upstreams: {cafe: {command: x}, clock: {command: x}, notes: {command: x}}\npolicy:\n  default: allow\n  rules:\n    - {name: typo, effect: deny, what: {tools: [cafe__menuu, 'clock__*']}}\n"
@@ -110,5 +112,56 @@ func TestIdleGlobsAreLoggedOnce(t *testing.T) {
 	want := []any{`policy rule "typo": what.tools[0] "cafe__menuu" matches nothing that is listed; did you mean "cafe__menu"?`}
 	if got := idle(); len(got) != 1 || !cmp.Equal(got[0].ContextMap()["globs"], any(want)) {
 		t.Errorf("logged: %+v, want %q once", got, want)
+	}
+}
+
+// A misspelled glob is logged although an upstream that it cannot mean is down, and one of an upstream that
+// has listed late when it has. A glob that may mean an upstream that is down is not.
+func TestUnmatchedGlobsBesideAMissingUpstream(t *testing.T) {
+	g := newIdleGateway(t, `
+upstreams: {files: {command: cat}, lazy: {command: cat, start: lazy}, down: {command: cat}}
+policy:
+  default: allow
+  rules:
+    - {name: writes, effect: deny, what: {tools: [files__wirte_file, files__edit_file, lazy__raed]}}
+    - {name: down, effect: deny, what: {tools: [down__wirte, "*__wirte"]}}
+`)
+	core, logs := observer.New(zap.WarnLevel)
+	g.log = zap.New(core)
+	tool := func(name string) wire.Raw { return wire.Raw(`{"name":"` + name + `","inputSchema":{"type":"object"}}`) }
+	deliver := func(name string, state connector.State, tools ...wire.Raw) {
+		g.setSnapshot(connector.Snapshot{Name: name, State: state, Settled: true, Since: time.Now(), Revision: wire.Rev20251125, Catalog: connector.Catalog{Tools: tools}})
+		g.rebuild(t.Context(), time.Now())
+	}
+	logged := func() (globs []any) {
+		for _, e := range logs.TakeAll() {
+			if e.Message == "globs of the policy match nothing" {
+				globs = append(globs, e.ContextMap()["globs"].([]any)...)
+			}
+		}
+		return globs
+	}
+	for _, step := range []struct {
+		upstream string
+		state    connector.State
+		tools    []wire.Raw
+		want     []any
+	}{
+		{"down", connector.Down, nil, nil},
+		{"files", connector.Ready, []wire.Raw{tool("write_file"), tool("edit_file")}, nil}, // lazy is awaited
+		{"lazy", connector.Idle, []wire.Raw{tool("read")}, []any{
+			`policy rule "writes": what.tools[0] "files__wirte_file" matches nothing that is listed; did you mean "files__write_file"?`,
+			`policy rule "writes": what.tools[2] "lazy__raed" matches nothing that is listed; did you mean "lazy__read"?`,
+		}},
+		{"files", connector.Ready, []wire.Raw{tool("edit_file")}, nil},
+		{"down", connector.Ready, []wire.Raw{tool("write")}, []any{
+			`policy rule "down": what.tools[0] "down__wirte" matches nothing that is listed; did you mean "down__write"?`,
+			`policy rule "down": what.tools[1] "*__wirte" matches nothing that is listed; did you mean "down__write"?`,
+		}},
+	} {
+		deliver(step.upstream, step.state, step.tools...)
+		if diff := cmp.Diff(step.want, logged()); diff != "" {
+			t.Errorf("when %s is %v (-want +got):\n%s", step.upstream, step.state, diff)
+		}
 	}
 }

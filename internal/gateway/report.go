@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"hash/maphash"
+	"maps"
 
 	"go.uber.org/zap"
 
@@ -95,21 +96,31 @@ func (g *Gateway) logStarted(gen *generation, gathered snapshots) {
 // maxLoggedGlobs bounds how many globs a log line contains.
 const maxLoggedGlobs = 20
 
-// logUnmatchedGlobs logs once for each generation which globs of its policy and profiles match nothing,
-// when all its upstreams have listed their items.
+// logUnmatchedGlobs logs which globs of a generation's policy and profiles match nothing, each once. It
+// judges the globs that only mean upstreams that have listed their items, and judges again when another
+// upstream has: one that is down must not hide a misspelled glob of another.
 func (g *Gateway) logUnmatchedGlobs(gen *generation, t *catalog.Table, gathered snapshots) {
-	if gen.globsChecked {
-		return
-	}
+	listed, more := make(map[string]bool), false
 	for _, e := range gen.entries {
-		if gathered[e.conn].State != connector.Ready || e.active.Load() != e.conn {
-			return
+		state := gathered[e.conn].State
+		if e.active.Load() == e.conn && (state == connector.Ready || state == connector.Idle) {
+			listed[e.name] = true
+			more = more || !gen.globsListed[e.name]
 		}
 	}
-	gen.globsChecked = true
+	if !more {
+		return
+	}
+	if gen.globsListed == nil {
+		gen.globsListed, gen.globsLogged = make(map[string]bool), make(map[string]bool)
+	}
+	maps.Copy(gen.globsListed, listed)
 	var globs []string
-	for _, i := range gen.UnmatchedGlobs(t) {
-		globs = append(globs, i.String())
+	for _, glob := range gen.UnmatchedGlobs(t, func(upstream string) bool { return listed[upstream] }) {
+		if place := glob.Path(); !gen.globsLogged[place] {
+			gen.globsLogged[place] = true
+			globs = append(globs, glob.String())
+		}
 	}
 	if n := len(globs); n > 0 {
 		g.log.Warn("globs of the policy match nothing", zap.Int("count", n), zap.Strings("globs", globs[:min(n, maxLoggedGlobs)]))

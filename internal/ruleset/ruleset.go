@@ -75,11 +75,12 @@ func (r *Rules) Profiles() iter.Seq2[string, *profile.Profile] {
 }
 
 // UnmatchedGlobs returns the globs of the policy and the profiles that match nothing in the table
-// of everything. Globs for upstreams that are not in the table, such as disabled ones, are left out.
-func (r *Rules) UnmatchedGlobs(t *catalog.Table) []catalog.UnusedGlob {
+// of everything. Globs for upstreams that are not in the table, such as disabled ones, or that have
+// not listed their items, are left out.
+func (r *Rules) UnmatchedGlobs(t *catalog.Table, listed func(upstream string) bool) []catalog.UnusedGlob {
 	var absent []*namespace.Naming
 	for _, u := range r.cfg.Upstreams {
-		if _, ok := t.Part(u.Name); ok {
+		if _, ok := t.Part(u.Name); ok && listed(u.Name) {
 			continue
 		}
 		if s, err := namespace.New(u.Name, u.EffectivePrefix(), r.cfg.Namespace.Separator); err == nil {
