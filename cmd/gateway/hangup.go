@@ -21,7 +21,7 @@ func onHangup(g *gateway.Gateway, end func()) (stop func()) {
 				end()
 				continue
 			}
-			g.RequestReload()
+			g.RequestReload(gateway.CauseSIGHUP)
 		}
 	}()
 	return func() {

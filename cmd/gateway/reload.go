@@ -118,12 +118,15 @@ func reloadText(r inspect.ReloadReport) string {
 	for _, c := range []struct {
 		verb  string
 		names []string
-	}{{"added", r.Added}, {"removed", r.Removed}, {"changed", r.Changed}} {
+	}{
+		{"added", r.Added}, {"removed", r.Removed}, {"changed", r.Changed}, {"changed keys:", r.Keys},
+		{"added rules:", r.RulesAdded}, {"removed rules:", r.RulesRemoved}, {"changed rules:", r.RulesChanged},
+	} {
 		if len(c.names) > 0 {
 			parts = append(parts, c.verb+" "+strings.Join(c.names, ", "))
 		}
 	}
-	if r.OtherKeys {
+	if r.OtherKeys && r.Keys == nil { // a gateway of an earlier version
 		parts = append(parts, "changed other keys")
 	}
 	if len(parts) == 0 {

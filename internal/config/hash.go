@@ -70,6 +70,9 @@ func writeValue(h hash.Hash, v reflect.Value) {
 			writeString(h, named.Native)
 		case Profile:
 			writeString(h, named.Name)
+			for _, f := range named.ToolFiles {
+				writeString(h, f.Source)
+			}
 		}
 		for _, f := range shapeOf(v.Type()).fields {
 			writeValue(h, v.FieldByIndex(f.index))

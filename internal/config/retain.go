@@ -33,11 +33,6 @@ func retain(to, from reflect.Value, parent string) (retained []string) {
 	return retained
 }
 
-// SameExceptUpstreams reports whether two configurations differ at most in their upstreams.
-func (c *Config) SameExceptUpstreams(other *Config) bool {
-	return digestOf(reflect.ValueOf(c).Elem()) == digestOf(reflect.ValueOf(other).Elem())
-}
-
 func digestOf(v reflect.Value) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	writeValue(h, v)

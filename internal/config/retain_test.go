@@ -76,20 +76,6 @@ func TestRetainDefaultOfPolicy(t *testing.T) {
 	}
 }
 
-// Every kind of value in the schema can be compared.
-func TestSameExceptUpstreams(t *testing.T) {
-	c := Default(func(string) (string, bool) { return "", false })
-	c.Policy.Rules = []Rule{{Name: "r", Limit: Limit{Rate: "1/s"}}}
-	other := *c
-	other.Upstreams = []Upstream{DefaultUpstream("a")}
-	if !c.SameExceptUpstreams(&other) {
-		t.Error("configurations that differ only in upstreams are not equal")
-	}
-	if other.Asks.Label = false; c.SameExceptUpstreams(&other) {
-		t.Error("a difference in another key was missed")
-	}
-}
-
 func TestConnectionHash(t *testing.T) {
 	hash := func(text string) string {
 		return parsed(t, "upstreams: {a: {command: a, "+text+"}}").Upstreams[0].ConnectionHash()

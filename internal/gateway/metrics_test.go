@@ -59,7 +59,7 @@ upstreams:
 		t.Error("no build info")
 	}
 	at := gauge(t, g, "mcp_gateway_config_last_reload_success_timestamp_seconds")
-	g.logRefused(fmt.Errorf("broken"))
+	g.logRefused(Changes{}, fmt.Errorf("broken"))
 	if gauge(t, g, "mcp_gateway_config_last_reload_successful") != "0" || gauge(t, g, "mcp_gateway_config_last_reload_success_timestamp_seconds") != at {
 		t.Error("a refused reload counts as successful")
 	}

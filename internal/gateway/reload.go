@@ -23,7 +23,23 @@ type Changes struct {
 	Restart []string
 	// Other says that something else has changed, such as a rule of policy.
 	Other bool
+	// Keys are the keys outside of upstreams that have changed.
+	Keys []string
+	// Rules are the rules of policy and profiles that have changed.
+	Rules config.RuleChanges
+	// Causes say what requested the reload, see [Cause].
+	Causes []Cause
 }
+
+// Cause is what requested a reload.
+type Cause string
+
+// The causes of reloads. [Gateway.Reload] has none.
+const (
+	CauseFile   Cause = "file"   // a file of the configuration has changed
+	CauseSIGHUP Cause = "sighup" // the process got the signal
+	CauseAPI    Cause = "api"    // POST /-/reload, as gateway reload sends it
+)
 
 // Any reports whether the gateway runs with a configuration that differs from the one
 // before.
@@ -63,7 +79,7 @@ func (g *Gateway) Reload(ctx context.Context, cfg *config.Config) (Changes, erro
 // await waits until the connections of an applied reload have settled.
 func (g *Gateway) await(ctx context.Context, r *reloadRequest) (Changes, error) {
 	if r.err != nil {
-		return Changes{}, r.err
+		return r.changes, r.err
 	}
 	select {
 	case <-r.settled:
@@ -76,6 +92,7 @@ func (g *Gateway) await(ctx context.Context, r *reloadRequest) (Changes, error) 
 // reloadRequest asks the control loop to apply a configuration.
 type reloadRequest struct {
 	cfg      *config.Config
+	causes   []Cause       // each once
 	finished chan struct{} // closed when the fields below are set
 
 	changes Changes
@@ -96,8 +113,9 @@ func (r *reloadRequest) finish(c Changes, settled <-chan struct{}, err error) {
 // loop calls it, and builds the table afterwards.
 func (g *Gateway) reload(life context.Context, r *reloadRequest) {
 	changes, settled, err := g.applyConfig(life, r.cfg)
+	changes.Causes = r.causes
 	if err != nil {
-		g.logRefused(err)
+		g.logRefused(changes, err)
 	} else {
 		g.logReloaded(changes)
 	}
@@ -163,7 +181,8 @@ func (c *Changes) compare(before, now *config.Config) {
 			c.Removed = append(c.Removed, u.Name)
 		}
 	}
-	c.Other = !now.SameExceptUpstreams(before)
+	c.Keys, c.Rules = now.ChangedKeys(before), now.ChangedRules(before)
+	c.Other = len(c.Keys) > 0
 }
 
 // enabledHashes returns the digests of the upstreams that are not disabled, by name.

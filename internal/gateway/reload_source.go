@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,14 +32,14 @@ type Source struct {
 // errNoSource is the error of a reload without a source.
 var errNoSource = errors.New("the gateway was started without a configuration file, so there is nothing to reload; restart it with -c FILE")
 
-// ReloadSource loads the configuration again and applies it, see [Gateway.Reload].
+// ReloadSource loads the configuration again and applies it for [CauseAPI], see [Gateway.Reload].
 // Requests that arrive while a reload runs are served together by one more reload.
 // ReloadSource also returns when ctx ends; the reload then goes on.
 func (g *Gateway) ReloadSource(ctx context.Context) (Changes, error) {
 	if g.configSource.Load == nil {
 		return Changes{}, errNoSource
 	}
-	r := g.reloadQueue.request()
+	r := g.reloadQueue.request(CauseAPI)
 	select {
 	case <-r.finished:
 	case <-g.controlEnded:
@@ -51,12 +52,12 @@ func (g *Gateway) ReloadSource(ctx context.Context) (Changes, error) {
 
 // RequestReload does the same as [Gateway.ReloadSource] and does not wait. The log has the
 // result.
-func (g *Gateway) RequestReload() {
+func (g *Gateway) RequestReload(cause Cause) {
 	if g.configSource.Load == nil {
 		g.log.Warn("nothing is reloaded", zap.Error(errNoSource))
 		return
 	}
-	g.reloadQueue.request()
+	g.reloadQueue.request(cause)
 }
 
 // reloadQueue merges requests to reload. Use newReloadQueue to make one.
@@ -69,13 +70,16 @@ type reloadQueue struct {
 
 func newReloadQueue() *reloadQueue { return &reloadQueue{pending: make(chan struct{}, 1)} }
 
-// request returns the next reload to begin.
-func (q *reloadQueue) request() *reloadRequest {
+// request returns the next reload to begin, and adds a cause to it.
+func (q *reloadQueue) request(cause Cause) *reloadRequest {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.next == nil {
 		q.next = newReloadRequest(nil)
 		q.pending <- struct{}{}
+	}
+	if !slices.Contains(q.next.causes, cause) {
+		q.next.causes = append(q.next.causes, cause)
 	}
 	return q.next
 }
@@ -99,7 +103,7 @@ func (g *Gateway) reloadLoop(life context.Context) error {
 	g.group.Go(func() error {
 		watcher.Run(life, func() {
 			g.log.Info("files of the configuration have changed")
-			g.RequestReload()
+			g.RequestReload(CauseFile)
 		})
 		return nil
 	})
@@ -117,8 +121,9 @@ func (g *Gateway) reloadLoop(life context.Context) error {
 		}
 		watcher.Expect(read)
 		if err != nil {
-			g.logRefused(err)
-			r.finish(Changes{}, nil, err)
+			refused := Changes{Causes: r.causes}
+			g.logRefused(refused, err)
+			r.finish(refused, nil, err)
 			continue
 		}
 		LogWarnings(g.log, cfg)
@@ -176,15 +181,18 @@ func (g *Gateway) logReloaded(c Changes) {
 	g.metrics.reloads.WithLabelValues(outcome).Inc()
 	g.metrics.inForce()
 	g.log.Info("configuration reloaded", zap.Strings("added", c.Added), zap.Strings("removed", c.Removed),
-		zap.Strings("changed", c.Changed), zap.Bool("other_keys", c.Other))
+		zap.Strings("changed", c.Changed), zap.Bool("other_keys", c.Other), zap.Strings("keys", c.Keys),
+		zap.Strings("rules_added", last.RulesAdded), zap.Strings("rules_removed", last.RulesRemoved),
+		zap.Strings("rules_changed", last.RulesChanged), zap.Strings("causes", last.Causes))
 	if len(c.Restart) > 0 {
 		g.log.Warn("some changed keys take effect after a restart", zap.Strings("keys", c.Restart))
 	}
 }
 
 // logRefused logs, counts and remembers a reload that changed nothing because of an error.
-func (g *Gateway) logRefused(err error) {
-	g.lastReload.Store(&inspect.LastReload{At: time.Now(), ReloadReport: reloadReport(Changes{}, err)})
+func (g *Gateway) logRefused(c Changes, err error) {
+	last := &inspect.LastReload{At: time.Now(), ReloadReport: reloadReport(c, err)}
+	g.lastReload.Store(last)
 	g.metrics.refused()
 	texts := []string{err.Error()}
 	if all, ok := errors.AsType[config.Errors](err); ok {
@@ -193,21 +201,38 @@ func (g *Gateway) logRefused(err error) {
 			texts = append(texts, e.Error())
 		}
 	}
-	g.log.Error("the configuration was not reloaded; the one before stays in force", zap.Strings("errors", texts))
+	g.log.Error("the configuration was not reloaded; the one before stays in force", zap.Strings("errors", texts), zap.Strings("causes", last.Causes))
+}
+
+// maxReportedRules bounds how many rules a reload names as added, removed or changed.
+const maxReportedRules = 20
+
+// firstRules returns the first names, and a last text that says how many are left out.
+func firstRules(names []string) []string {
+	if left := len(names) - maxReportedRules; left > 0 {
+		return append(names[:maxReportedRules:maxReportedRules], fmt.Sprintf("and %d more", left))
+	}
+	return names
 }
 
 // reloadReport describes the result of a reload.
 func reloadReport(c Changes, err error) inspect.ReloadReport {
+	var causes []string
+	for _, cause := range c.Causes {
+		causes = append(causes, string(cause))
+	}
 	if err == nil {
 		r := inspect.ReloadReport{
 			Status: inspect.ReloadUnchanged, Added: c.Added, Removed: c.Removed, Changed: c.Changed, OtherKeys: c.Other, NeedsRestart: c.Restart,
+			Keys: c.Keys, RulesAdded: firstRules(c.Rules.Added), RulesRemoved: firstRules(c.Rules.Removed), RulesChanged: firstRules(c.Rules.Changed),
+			Causes: causes,
 		}
 		if c.Any() {
 			r.Status = inspect.ReloadDone
 		}
 		return r
 	}
-	r := inspect.ReloadReport{Status: inspect.ReloadRefused}
+	r := inspect.ReloadReport{Status: inspect.ReloadRefused, Causes: causes}
 	if all, ok := errors.AsType[config.Errors](err); ok {
 		for _, e := range all {
 			r.Errors = append(r.Errors, inspect.ReloadError{File: e.File, Line: e.Line, Column: e.Col, Key: e.Path, Message: e.Msg})

@@ -4,15 +4,19 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
@@ -29,6 +33,12 @@ type fromFile struct {
 }
 
 func runFile(t *testing.T, text string) *fromFile {
+	t.Helper()
+	return runFileLogged(t, text, zap.NewNop())
+}
+
+// runFileLogged is runFile with a log.
+func runFileLogged(t *testing.T, text string, log *zap.Logger) *fromFile {
 	t.Helper()
 	dir := t.TempDir()
 	f := &fromFile{path: filepath.Join(dir, "gateway.yaml")}
@@ -48,7 +58,7 @@ func runFile(t *testing.T, text string) *fromFile {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Gateway, err = New(Options{Config: cfg, Version: "test", Logger: zap.NewNop(), Source: source})
+	f.Gateway, err = New(Options{Config: cfg, Version: "test", Logger: log, Source: source})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +116,7 @@ func TestRefresh(t *testing.T) {
 		}
 	}
 	counted(false)
-	if status, body := f.post(t); status != 200 || body != `{"status":"unchanged"}`+"\n" {
+	if status, body := f.post(t); status != 200 || body != `{"status":"unchanged","causes":["api"]}`+"\n" {
 		t.Errorf("nothing has changed: %d %s", status, body)
 	}
 	f.write(t, "upstreams:\n  a: {comand: x}\n")
@@ -128,6 +138,67 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
+// A reload names the keys and the rules that it changed, and its cause, in the log and in the answer. An
+// emptied rule file is refused, and its rules stay in force.
+func TestReloadsNameWhatChanged(t *testing.T) {
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("[]")
+	core, logs := observer.New(zap.InfoLevel)
+	upstreams := "upstreams: {a: " + newScripted(t, "u").entry("") + "}\n"
+	f := runFileLogged(t, upstreams+"policy: {default: allow, files: ["+rules+"]}\n", zap.New(core))
+	listOf(t, f.Gateway)
+	line := func(message string) (fields map[string]any) {
+		t.Helper()
+		polltest.Until(t, message, func() bool {
+			if found := logs.FilterMessage(message).All(); len(found) > 0 {
+				fields = found[0].ContextMap()
+			}
+			return fields != nil
+		})
+		logs.TakeAll()
+		return fields
+	}
+	const reloaded, refused = "configuration reloaded", "the configuration was not reloaded; the one before stays in force"
+	all := func(more map[string]any) map[string]any {
+		fields := map[string]any{"added": []any{}, "removed": []any{}, "changed": []any{}, "other_keys": true, "keys": []any{"policy.rules"},
+			"rules_added": []any{}, "rules_removed": []any{}, "rules_changed": []any{}, "causes": []any{"file"}}
+		maps.Copy(fields, more)
+		return fields
+	}
+	differ := func(what string, want, got map[string]any) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+
+	write("- {name: no-u, effect: deny, what: {tools: [a__u]}}\n")
+	differ("a rule more", all(map[string]any{"rules_added": []any{"no-u"}}), line(reloaded))
+	polltest.Until(t, "the tool is denied", func() bool { return strings.Contains(callOf(t, f.Gateway, "a__u"), "unknown tool") })
+	write("")
+	differ("an emptied file", map[string]any{"errors": []any{rules + ":1:1: the file has no rules; write [] if it shall have none"}, "causes": []any{"file"}}, line(refused))
+	if answer := callOf(t, f.Gateway, "a__u"); !strings.Contains(answer, "unknown tool") {
+		t.Errorf("a denied tool after its file was emptied: %s", answer)
+	}
+	write("- {name: no-u, effect: confirm, what: {tools: [a__u]}}\n")
+	differ("another effect", all(map[string]any{"rules_changed": []any{"no-u"}}), line(reloaded))
+	f.RequestReload(CauseSIGHUP)
+	differ("a signal", all(map[string]any{"other_keys": false, "keys": []any{}, "causes": []any{"sighup"}}), line(reloaded))
+	f.write(t, upstreams+"policy: {default: deny}\n")
+	differ("without the file", all(map[string]any{"keys": []any{"policy.default", "policy.rules", "policy.files"}, "rules_removed": []any{"no-u"}}), line(reloaded))
+
+	report := reloadReport(Changes{Other: true, Rules: config.RuleChanges{Removed: slices.Repeat([]string{"r"}, 22)}}, nil)
+	if n := len(report.RulesRemoved); n != 21 || report.RulesRemoved[20] != "and 2 more" {
+		t.Errorf("of 22 rules %q are named", report.RulesRemoved)
+	}
+}
+
 // A single further reload serves all requests that arrive during a reload.
 func TestRefreshesAreOne(t *testing.T) {
 	f := runFile(t, "upstreams:\n  a: "+newScripted(t, "u").entry("")+"\n")
@@ -142,7 +213,7 @@ func TestRefreshesAreOne(t *testing.T) {
 	})
 	polltest.Until(t, "it is loaded", func() bool { return f.loads.Load() == before+1 })
 	for range 10 {
-		f.RequestReload()
+		f.RequestReload(CauseSIGHUP)
 	}
 	f.hold <- struct{}{}
 	close(f.hold)

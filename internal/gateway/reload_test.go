@@ -83,7 +83,8 @@ upstreams: {d: `+added.entry("")+`, b: `+shown.entry(", prefix: other")+`, a: `+
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Changes{Added: []string{"d"}, Changed: []string{"b"}, Removed: []string{"c"}, Restart: []string{"limits.max_depth"}, Other: true}
+	want := Changes{Added: []string{"d"}, Changed: []string{"b"}, Removed: []string{"c"}, Restart: []string{"limits.max_depth"}, Other: true,
+		Keys: []string{"policy.rules"}, Rules: config.RuleChanges{Added: []string{"r"}}}
 	if diff := cmp.Diff(want, changes); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}

@@ -97,8 +97,13 @@ type ReloadReport struct {
 	Removed      []string      `json:"removed,omitempty"`
 	Changed      []string      `json:"changed,omitempty"`
 	OtherKeys    bool          `json:"other_keys,omitempty"`
+	Keys         []string      `json:"keys,omitempty"`        // outside of upstreams, that have changed
+	RulesAdded   []string      `json:"rules_added,omitempty"` // of policy and profiles, the first of them, as below
+	RulesRemoved []string      `json:"rules_removed,omitempty"`
+	RulesChanged []string      `json:"rules_changed,omitempty"`
 	NeedsRestart []string      `json:"needs_restart,omitempty"`
 	Errors       []ReloadError `json:"errors,omitempty"`
+	Causes       []string      `json:"causes,omitempty"` // file, sighup or api
 }
 
 // The results of a reload.

@@ -22,8 +22,8 @@ func TestReloads(t *testing.T) {
 	at := time.Now()
 	status := &inspect.Status{
 		Reload: &inspect.LastReload{At: at, ReloadReport: inspect.ReloadReport{Status: "refused", Errors: []inspect.ReloadError{{File: "gateway.yaml", Line: 7, Message: hostile}}}},
-		Change: &inspect.LastReload{At: at.Add(-time.Hour), ReloadReport: inspect.ReloadReport{Status: "reloaded", Added: []string{"web"}, NeedsRestart: []string{"limits"}}},
+		Change: &inspect.LastReload{At: at.Add(-time.Hour), ReloadReport: inspect.ReloadReport{Status: "reloaded", Added: []string{"web"}, Keys: []string{"policy.rules"}, RulesRemoved: []string{"no-writes"}, NeedsRestart: []string{"limits"}}},
 	}
 	c, _ := newTestConsole(t, Options{Status: func() (*inspect.Status, error) { return status, nil }})
-	contains(t, get(t, c, "/ui/configuration", 200), "refused", "gateway.yaml:7: &lt;script&gt;", "Upstreams added", "limits", "Last change")
+	contains(t, get(t, c, "/ui/configuration", 200), "refused", "gateway.yaml:7: &lt;script&gt;", "Upstreams added", "<code>policy.rules</code>", "Rules removed", "no-writes", "limits", "Last change")
 }
