@@ -100,7 +100,7 @@ func (c *gatewayConfig) addRules(n, applying, groups int) {
 	for i := range n {
 		what := "*"
 		if i >= applying {
-			what = fmt.Sprintf("other%d__*", i)
+			what = fmt.Sprintf("%s__other%d_*", gatewayUpstream, i)
 		}
 		rules = append(rules, map[string]any{
 			"name": fmt.Sprintf("rule-%d", i), "effect": "deny", "what": map[string]any{"tools": []string{what}},
