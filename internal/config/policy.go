@@ -346,7 +346,8 @@ func (doc *document) checkUpstreamsOf(r *locatedRule) {
 }
 
 // checkReachable warns of a rule that can never match. If the rule restricts, that is an error, also for
-// each single glob: the items that it should restrict would be open.
+// each single glob: the items that it should restrict would be open. A glob for an upstream that the
+// configuration does not have is a warning: it was removed, or other gateways have it and share the rule file.
 func (doc *document) checkReachable(r *locatedRule) {
 	report := r.at.warnf
 	if r.Effect != Allow {
@@ -392,7 +393,12 @@ func (doc *document) checkReachable(r *locatedRule) {
 				reachable = true
 			} else if r.Effect != Allow {
 				at, p := r.globPlace(l.key, i)
-				r.at.d.Errorf(at, p, "%s matches no item of an upstream: %s", configfile.Quote(pattern), beginning(pattern, l.separator, l.begin))
+				why, elsewhere := beginning(pattern, l.separator, l.begin)
+				report := r.at.d.Errorf
+				if elsewhere {
+					report = r.at.d.Warnf
+				}
+				report(at, p, "%s matches no item of an upstream: %s", configfile.Quote(pattern), why)
 			}
 		}
 	}
@@ -401,14 +407,16 @@ func (doc *document) checkReachable(r *locatedRule) {
 	}
 }
 
-// beginning says with what public names begin, or which of these beginnings a glob probably has.
-func beginning(pattern, separator string, begin []string) string {
-	if prefix, _, found := strings.Cut(pattern, separator); found {
+// beginning says with what public names begin, or which of these beginnings a glob probably means.
+// elsewhere means that the glob may be for an upstream that the configuration does not have.
+func beginning(pattern, separator string, begin []string) (why string, elsewhere bool) {
+	prefix, _, elsewhere := strings.Cut(pattern, separator)
+	if elsewhere {
 		if near := plaintext.Nearest(prefix+separator, begin); near != "" {
-			return fmt.Sprintf("public names here do not begin like that; did you mean %q?", near)
+			return fmt.Sprintf("public names here do not begin like that; did you mean %q?", near), false
 		}
 	}
-	return fmt.Sprintf("public names here begin with %s; correct it, or remove it", enumerated(begin))
+	return fmt.Sprintf("public names here begin with %s; correct it, or remove it", enumerated(begin)), elsewhere
 }
 
 // enumerated lists the first of some texts.
