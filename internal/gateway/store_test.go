@@ -36,9 +36,7 @@ func TestStoreAway(t *testing.T) {
 	if text := strings.Join(g.failing(), "\n"); !strings.Contains(text, "the store is away since") || strings.Contains(text, "much-secret") {
 		t.Errorf("failing is %q", text)
 	}
-	if waiting := g.waitingFor(); len(waiting) > 0 {
-		t.Errorf("the gateway is not ready: %q", waiting)
-	}
+	polltest.Until(t, "the gateway is ready", func() bool { return len(g.waitingFor()) == 0 })
 	if n := logged.FilterMessage("the store is away; the gateway goes on with what this replica has").Len(); n != 1 {
 		t.Errorf("%d lines about the store, want 1", n)
 	}
