@@ -376,26 +376,28 @@ func (doc *document) checkReachable(r *locatedRule) {
 	if r.Effect != Allow { // a glob that restricts covers every spelling of a URI
 		uriCanBegin = glob.Glob.CanBeginFolded
 	}
+	everyName, everyURI, _ := doc.prefixes(nil)
 	globs, reachable := 0, false
 	for _, l := range []struct {
-		key, separator string
-		globs, begin   []string
-		canBegin       func(g glob.Glob, lead string) bool
+		key, separator      string
+		globs, begin, every []string // every: of all upstreams, also of those that the rule does not mean
+		canBegin            func(g glob.Glob, lead string) bool
 	}{
-		{"tools", doc.Namespace.Separator, r.What.Tools, names, canBegin},
-		{"prompts", doc.Namespace.Separator, r.What.Prompts, names, canBegin},
-		{"resources", "+", r.What.Resources, uris, uriCanBegin},
+		{"tools", doc.Namespace.Separator, r.What.Tools, names, everyName, canBegin},
+		{"prompts", doc.Namespace.Separator, r.What.Prompts, names, everyName, canBegin},
+		{"resources", "+", r.What.Resources, uris, everyURI, uriCanBegin},
 	} {
 		globs += len(l.globs)
 		for i, pattern := range l.globs {
 			g := glob.Compile(pattern)
-			if slices.ContainsFunc(l.begin, func(lead string) bool { return l.canBegin(g, lead) }) {
+			fits := func(lead string) bool { return l.canBegin(g, lead) }
+			if slices.ContainsFunc(l.begin, fits) {
 				reachable = true
 			} else if r.Effect != Allow {
 				at, p := r.globPlace(l.key, i)
 				why, elsewhere := beginning(pattern, l.separator, l.begin)
 				report := r.at.d.Errorf
-				if elsewhere {
+				if elsewhere && !slices.ContainsFunc(l.every, fits) {
 					report = r.at.d.Warnf
 				}
 				report(at, p, "%s matches no item of an upstream: %s", configfile.Quote(pattern), why)
