@@ -38,7 +38,7 @@ func newAdd() *cobra.Command {
 			"Values of --env and --header, and secrets in arguments and in the URL, go to the\n" +
 			"env_file (gateway.env, readable for you only), and gateway.yaml refers to them.\n" +
 			"You can write a reference yourself: --env 'TOKEN=${TOKEN}'.",
-		Example: "  gateway add files -- npx -y @modelcontextprotocol/server-filesystem ~/mcp\n" +
+		Example: "  gateway add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes\n" +
 			"  gateway add github --env TOKEN=ghp_… -- github-mcp-server stdio\n" +
 			"  gateway add search https://mcp.example.com/mcp --header 'X-Key: …'\n" +
 			"  gateway add tickets https://tickets.example.com/mcp --oauth",
@@ -105,7 +105,8 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	if o.configPath() == "" {
+	isNew := o.configPath() == ""
+	if isNew {
 		if err := writeNew(out, "gateway.yaml", false); err != nil {
 			return err
 		}
@@ -114,6 +115,7 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	e.isNew = isNew
 	name := args[0]
 	at := e.keyOf(name)
 	if at != "" {

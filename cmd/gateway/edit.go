@@ -13,6 +13,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/configfile"
+	"mcpgateway/internal/console"
 	"mcpgateway/internal/hostconfig"
 	"mcpgateway/internal/hostimport"
 	"mcpgateway/internal/ruleset"
@@ -28,6 +29,7 @@ type edited struct {
 	env     *hostconfig.File
 	values  string // the new content of env
 	text    string // of the file, without an entry that is replaced
+	isNew   bool   // whether this command has made the file
 }
 
 // defaultEnvFile is the env_file of a configuration that has none, beside it.
@@ -147,12 +149,23 @@ func (e *edited) save(stderr io.Writer, changed ...string) error {
 			return fmt.Errorf("nothing is changed: %s would change too; edit %s by hand", differ, e.name)
 		}
 	}
+	e.warnNew(stderr, after.Warnings)
 	if e.values != string(e.env.Data) {
 		if err := e.env.Overwrite([]byte(e.values)); err != nil {
 			return err
 		}
 	}
 	return e.file.Overwrite(e.Bytes())
+}
+
+// warnNew prints the warnings about upstreams that the file did not have before. Lines may have moved.
+func (e *edited) warnNew(stderr io.Writer, warnings []config.Warning) {
+	for _, w := range warnings {
+		isSame := func(old config.Warning) bool { return old.Path == w.Path && old.Msg == w.Msg }
+		if strings.HasPrefix(w.Path, e.section+".") && e.before != nil && !slices.ContainsFunc(e.before.Warnings, isSame) {
+			folded(stderr, "%s: %s\n", console.StyleOf(stderr, lookupEnv).Warn("warning"), w)
+		}
+	}
 }
 
 // differing names an upstream that differs between two configurations and is not expected to.
@@ -205,5 +218,12 @@ func (e *edited) tell(out io.Writer, variables []hostimport.Variable) {
 	if len(unset) > 0 {
 		folded(out, "Set these variables, in the environment or in %s:\n  %s\n", e.env.Name, strings.Join(unset, "\n  "))
 	}
-	fmt.Fprintln(out, "A gateway that runs with this file applies the change by itself.")
+	e.tellApplied(out)
+}
+
+// tellApplied says that a running gateway needs nothing. None runs with a file that is new.
+func (e *edited) tellApplied(out io.Writer) {
+	if !e.isNew {
+		fmt.Fprintln(out, "A gateway that runs with this file applies the change by itself.")
+	}
 }

@@ -83,6 +83,7 @@ func (o *initOptions) run(cmd *cobra.Command, name string) error {
 		if err != nil {
 			return err
 		}
+		e.isNew = true
 		if imported, err = e.merge(cmd, files); err != nil {
 			return err
 		}
@@ -165,7 +166,7 @@ upstreams:
   # A program that speaks MCP over its standard input and output:
   #files:
   #  command: npx
-  #  args: ["-y", "@modelcontextprotocol/server-filesystem", "${HOME}/mcp"]
+  #  args: ["-y", "@modelcontextprotocol/server-filesystem", "${HOME}/notes"]
   #
   # A remote server:
   #search:

@@ -53,9 +53,9 @@ func (o *runOptions) remove(cmd *cobra.Command, name string) error {
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s is removed from %s.\n", name, e.name)
 	if left := e.unusedSince(before); len(left) > 0 {
-		fmt.Fprintf(out, "%s still has, and nothing refers to it any more:\n  %s\n", e.env.Name, strings.Join(left, "\n  "))
+		fmt.Fprintf(out, "%s still has values that nothing refers to:\n  %s\n", e.env.Name, strings.Join(left, "\n  "))
 	}
-	fmt.Fprintln(out, "A gateway that runs with this file applies the change by itself.")
+	e.tellApplied(out)
 	return nil
 }
 

@@ -36,6 +36,7 @@ func (doc *document) check(m *mapping) {
 	doc.checkAuth(m)
 	doc.derive(m.d.env, m.d.dir)
 	doc.EnvFile = inFolder(m.d.dir, doc.EnvFile)
+	doc.checkFolders(m.d)
 	doc.checkStore(m)
 	doc.checkNames()
 	doc.checkProfiles(m.d)
