@@ -29,6 +29,23 @@ func (o *runOptions) upstreamNames() []string {
 	return namesOf(cfg)
 }
 
+// loginNames are the upstreams of the configuration that one can log in to, none if it has errors.
+func (o *runOptions) loginNames() []string {
+	cfg, _, err := o.load()
+	if err != nil {
+		return nil
+	}
+	return gateway.LoginNames(cfg)
+}
+
+// completeLogin completes the one argument of verbs that are about grants.
+func (o *runOptions) completeLogin(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return o.loginNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
 // toolNames are the remembered tools of the upstreams, since completion must start nothing.
 func (o *visitOptions) toolNames() []string {
 	cfg, source, err := o.config(io.Discard)

@@ -52,7 +52,8 @@ func newGrants() *cobra.Command {
 		Long: "grants lists the grants in state_dir, or in the store of replicas, for upstreams\n" +
 			"with auth: {kind: user}: who gave each one, at which authorization server, for\n" +
 			"which scopes and when. It shows no tokens. gateway logout removes a grant.",
-		Example: "  gateway grants\n  gateway grants tickets --json",
+		Example:           "  gateway grants\n  gateway grants tickets --json",
+		ValidArgsFunction: opts.completeLogin,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usageError{errors.New("grants takes one upstream at most")}
@@ -71,7 +72,14 @@ func newGrants() *cobra.Command {
 			if asJSON {
 				return printGrantsJSON(cmd.OutOrStdout(), cfg, all)
 			}
-			return printGrants(cmd.OutOrStdout(), cfg, all)
+			lost, err := gateway.LostGrants(cmd.Context(), cfg)
+			if err != nil {
+				return withDetails(err)
+			}
+			if len(args) > 0 {
+				lost = slices.DeleteFunc(lost, func(l gateway.LostGrant) bool { return l.Upstream != config.NameOf(args[0]) })
+			}
+			return printGrants(cmd.OutOrStdout(), cfg, all, lost)
 		},
 	}
 	opts.configFlag(cmd)
@@ -136,11 +144,23 @@ func printGrantsJSON(out io.Writer, cfg *config.Config, all []credentials.Grant)
 	return printJSON(out, reported)
 }
 
-func printGrants(out io.Writer, cfg *config.Config, all []credentials.Grant) error {
-	if len(all) == 0 {
+func printGrants(out io.Writer, cfg *config.Config, all []credentials.Grant, lost []gateway.LostGrant) error {
+	if len(all) == 0 && len(lost) == 0 {
 		folded(out, "Nobody has granted access. gateway login UPSTREAM gives a grant for an upstream with auth: {kind: user}.\n")
 		return nil
 	}
+	if len(all) > 0 {
+		if err := printGrantTable(out, cfg, all); err != nil {
+			return err
+		}
+	}
+	for _, l := range lost {
+		folded(out, "%s: %s: run gateway login %[1]s\n", l.Upstream, l.Why)
+	}
+	return nil
+}
+
+func printGrantTable(out io.Writer, cfg *config.Config, all []credentials.Grant) error {
 	s := console.StyleOf(out, lookupEnv)
 	var rows [][]string
 	for _, g := range all {
@@ -187,6 +207,8 @@ func newLogout() *cobra.Command {
 		Example: "  gateway logout tickets\n  gateway logout tickets --principal alice",
 		Args:    oneArg("UPSTREAM"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+
+		ValidArgsFunction: o.completeLogin,
 	}
 	o.configFlag(cmd)
 	cmd.Flags().StringVar(&o.subject, "principal", "", "remove the grant of the principal with this `SUBJECT`")

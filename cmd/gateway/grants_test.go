@@ -12,10 +12,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/gatewaytest"
+	"mcpgateway/internal/polltest"
 )
 
 // browsing is the standard output of a verb, whose user opens the URL that is printed.
@@ -113,6 +115,22 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	}
 	want("after logout", verb(t, "grants", "-c", file), `^Nobody has granted access`)
 
+	// A grant that the authorization server refuses is none any more, and its user reads why.
+	as.SetLifetime(time.Second)
+	verb(t, "login", "tickets", "-c", file)
+	as.RevokeRefreshTokens()
+	const refused = `the authorization server refused your grant \(invalid_grant\): run gateway login tickets\n`
+	polltest.Until(t, "the token expires, and its grant is refused", func() bool {
+		return strings.Contains(verb(t, "check", "-c", file), "the authorization server refused your grant")
+	})
+	want("a refused grant", verb(t, "grants", "-c", file), `^tickets: `+refused+`0$`)
+	want("a refused grant again", verb(t, "check", "-c", file), `error: tickets: \S+/mcp: `+refused)
+	want("no grant of another upstream", verb(t, "grants", "tickets", "-c", file, "--json"), `^\[\]\n0$`)
+	want("login again", verb(t, "login", "tickets", "-c", file), `Access to tickets is granted\.\n0$`)
+	want("another grant", verb(t, "grants", "-c", file), `\ntickets +this[^\n]*\n0$`)
+	verb(t, "logout", "tickets", "-c", file)
+	want("logout forgets the refusal", verb(t, "grants", "-c", file), `^Nobody has granted access`)
+
 	// The grant of an upstream that has another name now can be seen and removed.
 	verb(t, "login", "tickets", "-c", file)
 	configure("renamed")
@@ -129,7 +147,7 @@ func TestPrincipalsOfGrants(t *testing.T) {
 		"ci (api-key)":               {Subject: "ci", AuthMethod: "api-key"},
 	} {
 		var out bytes.Buffer
-		if err := printGrants(&out, &config.Config{}, []credentials.Grant{g}); err != nil || !strings.Contains(out.String(), "  "+want+"  ") {
+		if err := printGrants(&out, &config.Config{}, []credentials.Grant{g}, nil); err != nil || !strings.Contains(out.String(), "  "+want+"  ") {
 			t.Errorf("got %s, %v, want %s", out.String(), err, want)
 		}
 	}

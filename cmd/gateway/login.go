@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,14 @@ func newLogin() *cobra.Command {
 			"it to gather lists.\n" +
 			"gateway grants lists grants, gateway logout removes one.",
 		Example: "  gateway login tickets\n  gateway login tickets --no-browser --port 8765",
-		Args:    oneArg("UPSTREAM"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			err := oneArg("UPSTREAM")(cmd, args)
+			if names := opts.loginNames(); err != nil && len(args) == 0 && len(names) > 0 {
+				return usageError{fmt.Errorf("%w; you can log in to %s", err, strings.Join(names, ", "))}
+			}
+			return err
+		},
+		ValidArgsFunction: opts.completeLogin,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if port < 0 || port > 65535 {
 				return usageError{fmt.Errorf("--port must be a port, or 0 for any")}

@@ -328,7 +328,7 @@ func TestHolderDies(t *testing.T) {
 				return
 			}
 			// Nobody has the new refresh token, so the user has to grant access again, and is told so.
-			if text := errors.Join(errs...).Error(); !strings.Contains(text, "the grant of this server's user has expired or was revoked") {
+			if text := errors.Join(errs...).Error(); !strings.Contains(text, "the authorization server refused the grant of this server's user (invalid_grant)") {
 				t.Errorf("the errors do not say it: %s", text)
 			}
 			for i, s := range all {

@@ -175,7 +175,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			}
 			bearer(t, s, nil)
 			c.pass(6 * time.Minute)
-			fails(t, s, call.Anonymous, "the grant of this server's user has expired or was revoked")
+			fails(t, s, call.Anonymous, "your grant has expired or was revoked: run gateway login up")
 			if n := len(as.TokenRequests(gatewaytest.GrantRefresh)); n != 0 {
 				t.Errorf("refreshed %d times, with no refresh token", n)
 			}

@@ -193,6 +193,9 @@ func (s *Store) remove(ctx context.Context, name string, refused []byte) error {
 	delete(s.unsaved, name)
 	s.mu.Unlock()
 	s.removeUse(ctx, name)
+	if of := refusalName(name); of != "" {
+		_ = s.values.remove(ctx, of, nil) // it is read only while there is no grant
+	}
 	return nil
 }
 

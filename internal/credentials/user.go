@@ -107,6 +107,17 @@ func (u *user) grantNeeded(key string, text string) *Error {
 
 const textNoGrant = "this server requires a grant of its user, and there is none yet"
 
+// noGrant is the error of a call whose principal has no grant. stored is one that is not for this authorization server, nil for
+// none: then it may have been removed.
+func (u *user) noGrant(ctx context.Context, key string, stored []byte) *Error {
+	if stored == nil {
+		if r, there := u.o.Store.refusalOf(ctx, u.storeName(key)); there {
+			return u.grantNeeded(key, r.text(key == localKey))
+		}
+	}
+	return u.grantNeeded(key, textNoGrant)
+}
+
 func (u *user) token(ctx context.Context, principal *call.Principal) (*token, error) {
 	key := principalKey(principal)
 	t, err := u.cache.get(ctx, key, func(ctx context.Context) (*token, error) { return u.current(ctx, key) })
@@ -167,7 +178,7 @@ func (u *user) renew(ctx context.Context, key string, had *token) (*token, error
 		return t, nil
 	}
 	if g.Refresh == "" {
-		return nil, u.dropGrant(ctx, key, stored)
+		return nil, u.dropGrant(ctx, key, stored, "")
 	}
 	t, err := u.refresh(ctx, g)
 	e, _ := err.(*Error)
@@ -180,7 +191,7 @@ func (u *user) renew(ctx context.Context, key string, had *token) (*token, error
 		if other, lerr := u.load(ctx, key); lerr == nil && other.Refresh != g.Refresh {
 			return other.token(), nil
 		}
-		return nil, u.dropGrant(ctx, key, stored)
+		return nil, u.dropGrant(ctx, key, stored, e.code)
 	}
 	if err != nil {
 		return nil, err
@@ -248,7 +259,7 @@ func (u *user) read(ctx context.Context, key string) (g grant, stored []byte, er
 		u.mu.Lock()
 		u.last.Delete(key)
 		u.mu.Unlock()
-		err = u.grantNeeded(key, textNoGrant)
+		err = u.noGrant(ctx, key, stored)
 	}
 	return g, stored, err
 }
@@ -257,16 +268,18 @@ func (u *user) save(ctx context.Context, key string, g grant) error {
 	return u.o.Store.save(ctx, u.storeName(key), g)
 }
 
-// dropGrant removes an invalid grant as it is stored, and returns the error that says so. The caller
-// holds its lock.
-func (u *user) dropGrant(ctx context.Context, key string, stored []byte) error {
+// dropGrant removes an invalid grant as it is stored, and returns the error that says so. code is the error code of the
+// authorization server that refused it, "" if the grant cannot be renewed. The caller holds its lock.
+func (u *user) dropGrant(ctx context.Context, key string, stored []byte, code string) error {
 	if err := u.o.Store.remove(ctx, u.storeName(key), stored); err != nil {
 		return err
 	}
 	u.mu.Lock()
 	u.last.Delete(key)
 	u.mu.Unlock()
-	return u.grantNeeded(key, "the grant of this server's user has expired or was revoked")
+	r := refusal{code}
+	u.o.Store.noteRefusal(ctx, u.storeName(key), r)
+	return u.grantNeeded(key, r.text(key == localKey))
 }
 
 func (g grant) token() *token {
@@ -313,6 +326,9 @@ func (u *user) refuse(ctx context.Context, principal *call.Principal, access str
 	u.lastChallenge = c
 	u.mu.Unlock()
 	if access == "" {
+		if _, err := u.load(ctx, key); err != nil {
+			return false, err
+		}
 		return false, u.grantNeeded(key, textNoGrant)
 	}
 	if !u.cache.refuse(key, access) {
@@ -331,7 +347,7 @@ func (u *user) refuse(ctx context.Context, principal *call.Principal, access str
 		return err == nil, err
 	}
 	if g.Refresh == "" {
-		return false, u.dropGrant(ctx, key, stored)
+		return false, u.dropGrant(ctx, key, stored, "")
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -98,9 +98,31 @@ func TestLogin(t *testing.T) {
 	}
 	as.RevokeRefreshTokens()
 	c.pass(6 * time.Minute)
-	fails(t, s, call.Anonymous, "the grant of this server's user has expired or was revoked: run gateway login up")
+	const refused = "the authorization server refused your grant (invalid_grant): run gateway login up"
+	fails(t, s, call.Anonymous, refused)
 	c.pass(failureLife)
-	fails(t, s, call.Anonymous, "there is none yet")
+	fails(t, s, call.Anonymous, refused)
+	fails(t, source(t, Options{Kind: User, URL: s.o.URL, Store: NewStore(dirOf(store)), Now: c.now}), call.Anonymous, refused)
+	if _, err := s.Refused(t.Context(), nil, http.Header{}, 401, http.Header{}); err == nil || !strings.Contains(err.Error(), refused) {
+		t.Errorf("a request without a token: %v", err)
+	}
+
+	// Another grant ends it, also for the time after that one.
+	if err := login(t, s); err != nil {
+		t.Fatal(err)
+	}
+	u := s.tokens.(*user)
+	u.o.Authority.Issuer = "https://elsewhere.example.com"
+	if _, err := u.load(t.Context(), localKey); err == nil || !strings.Contains(err.Error(), "there is none yet") {
+		t.Errorf("a grant of another authorization server: %v", err)
+	}
+	u.o.Authority.Issuer = ""
+	if all, err := store.Grants(t.Context()); err != nil || len(all) != 1 || store.Forget(t.Context(), all[0]) != nil {
+		t.Errorf("got %v, %v", all, err)
+	}
+	if _, err := u.load(t.Context(), localKey); err == nil || !strings.Contains(err.Error(), "there is none yet") {
+		t.Errorf("after logout: %v", err)
+	}
 }
 
 // TestRefreshByTwoProcesses lets another process use the refresh token first.
@@ -348,14 +370,14 @@ func TestForgottenClient(t *testing.T) {
 	}
 	as.RemoveClients()
 	c.pass(6 * time.Minute)
-	fails(t, s, ann, "the grant of this server's user has expired or was revoked")
+	fails(t, s, ann, "the authorization server refused the grant of this server's user (invalid_client)")
 	if !s.NeedsGrant(ann) {
 		t.Error("the user is not asked for another grant")
 	}
 	grant(principalKey(ann))
 	bearer(t, s, ann)
 	// The new registration of one principal stays when another one notices.
-	fails(t, s, bob, "the grant of this server's user has expired or was revoked")
+	fails(t, s, bob, "the authorization server refused the grant of this server's user (invalid_client)")
 	grant(principalKey(bob))
 	bearer(t, s, bob)
 	if n := as.Requests("/register"); n != 2 {

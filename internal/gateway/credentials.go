@@ -64,18 +64,24 @@ func staticHeaders(headers config.Headers) map[string]string {
 	return out
 }
 
+// LoginNames returns the names of the upstreams that one can log in to.
+func LoginNames(cfg *config.Config) []string {
+	var names []string
+	for _, u := range cfg.Upstreams {
+		if u.Auth.Kind == config.CredentialUser {
+			names = append(names, u.Name)
+		}
+	}
+	return names
+}
+
 // Login lets the user of this machine grant access to an upstream. It calls show with the
 // URL to open in a browser, which is redirected to a port on loopback, 0 for any. It
 // returns when the grant is stored, where a gateway with this configuration finds it.
 func Login(ctx context.Context, cfg *config.Config, name string, port int, show func(url string)) error {
 	at := slices.IndexFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name || u.Key == name })
 	if at < 0 {
-		var names []string
-		for _, u := range cfg.Upstreams {
-			if u.Auth.Kind == config.CredentialUser {
-				names = append(names, u.Name)
-			}
-		}
+		names := LoginNames(cfg)
 		if len(names) == 0 {
 			return errors.New("there is no upstream to log in to: none has auth: {kind: user}")
 		}
@@ -139,6 +145,28 @@ func (grants *openedGrants) list(ctx context.Context, cfg *config.Config) ([]cre
 		return nil, fmt.Errorf("no grant in the store can be read: %w", *reason)
 	}
 	return all, err
+}
+
+// LostGrant is a grant that the user of this machine has no more.
+type LostGrant struct{ Upstream, Why string }
+
+// LostGrants returns the upstreams of a configuration whose grant by the user of this machine was removed because it was of no
+// use any more.
+func LostGrants(ctx context.Context, cfg *config.Config) ([]LostGrant, error) {
+	grants, err := openGrants(cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer grants.close()
+	var lost []LostGrant
+	for _, u := range cfg.Upstreams {
+		if at, err := url.Parse(u.URL); err == nil && u.Auth.Kind == config.CredentialUser {
+			if why := grants.Lost(ctx, u.Name, at); why != "" {
+				lost = append(lost, LostGrant{u.Name, why})
+			}
+		}
+	}
+	return lost, nil
 }
 
 // Logout removes a grant, and revokes it at its authorization server. It reports whether that server has

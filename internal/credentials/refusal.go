@@ -1,0 +1,62 @@
+package credentials
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"mcpgateway/internal/oauthmeta"
+)
+
+// refusalKind begins the names of [refusal] values. They outlive the grant: without one its user would read that there was no
+// grant yet.
+const refusalKind = "refusal"
+
+// refusal is what is stored about a grant that was removed because it is of no use any more.
+type refusal struct {
+	Code string `json:"code,omitempty"` // of the authorization server; "" if the grant could not be renewed
+}
+
+// refusalName returns the name of the refusal of the grant with a name, "" for values that are no grants.
+func refusalName(name string) string {
+	if !strings.HasPrefix(name, grantKind+"\x00") {
+		return ""
+	}
+	return refusalKind + name[len(grantKind):]
+}
+
+// text says why there is no grant any more: to the user of this machine, or about another one.
+func (r refusal) text(own bool) string {
+	whose := "the grant of this server's user"
+	if own {
+		whose = "your grant"
+	}
+	if r.Code == "" {
+		return whose + " has expired or was revoked"
+	}
+	return "the authorization server refused " + whose + " (" + r.Code + ")"
+}
+
+// refusalOf returns why the grant with a name was removed, and whether it was.
+func (s *Store) refusalOf(ctx context.Context, grant string) (refusal, bool) {
+	var r refusal
+	there, err := s.load(ctx, refusalName(grant), &r)
+	return r, there && err == nil
+}
+
+// noteRefusal records why a grant was removed. Without the record its user reads that there is none.
+func (s *Store) noteRefusal(ctx context.Context, grant string, r refusal) {
+	_ = s.save(ctx, refusalName(grant), r)
+}
+
+// Lost says why the user of this machine has no grant any more for an upstream at a URL, "" if there is one, or there never was.
+func (s *Store) Lost(ctx context.Context, upstream string, at *url.URL) string {
+	name := grantName(upstream, oauthmeta.CanonicalURI(at), localKey)
+	if stored, err := s.read(ctx, name); stored != nil || err != nil {
+		return ""
+	}
+	if r, there := s.refusalOf(ctx, name); there {
+		return r.text(true)
+	}
+	return ""
+}
