@@ -18,7 +18,7 @@ func (g *Gateway) servePage(w http.ResponseWriter, r *http.Request) {
 	if at, ok := g.endpoints.Load().Find(r.URL, r.Host); ok {
 		path = at.Path
 	}
-	landing.Page(w, r, g.baseURL(r)+path, g.needsBearer())
+	landing.Page(w, r, g.baseURL(r)+path, g.credentials())
 }
 
 // serveRoot serves the page to browsers. Other requests have the wrong path.
@@ -35,8 +35,11 @@ func (g *Gateway) baseURL(r *http.Request) string {
 	return g.endpoints.Load().BaseURL(g.cfg.PublicURL, r)
 }
 
-// needsBearer reports whether clients need a key or a token.
-func (g *Gateway) needsBearer() bool {
+// credentials returns those that clients need.
+func (g *Gateway) credentials() landing.Credentials {
 	modes := g.AuthModes()
-	return !slices.Contains(modes, config.AuthNone) && (slices.Contains(modes, config.AuthKey) || slices.Contains(modes, config.AuthJWT))
+	if slices.Contains(modes, config.AuthNone) {
+		return landing.Credentials{}
+	}
+	return landing.Credentials{Keys: slices.Contains(modes, config.AuthKey), Tokens: slices.Contains(modes, config.AuthJWT)}
 }

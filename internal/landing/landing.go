@@ -43,13 +43,19 @@ func IsFor(r *http.Request) bool {
 // host is a host on the page.
 type host struct{ Title, File, Look, Snippet string }
 
+// Credentials say which of a client the gateway accepts. Without any it demands none.
+type Credentials struct {
+	Keys   bool // API keys
+	Tokens bool // tokens of issuers, to which the gateway leads a client (RFC 9728)
+}
+
 // Page serves the page about a gateway at this URL. The caller has checked the Host of the
-// request if the URL is made of it. authenticated says that clients need credentials.
-func Page(w http.ResponseWriter, r *http.Request, url string, authenticated bool) {
+// request if the URL is made of it.
+func Page(w http.ResponseWriter, r *http.Request, url string, c Credentials) {
 	var b bytes.Buffer
-	hosts, others := hostsFor(url)
+	hosts, others := hostsFor(url, c.Keys)
 	err := page.Execute(&b, map[string]any{
-		"Style": template.CSS(style), "URL": url, "Authenticated": authenticated, "Hosts": hosts, "CommandsOnly": strings.Join(others, ", "),
+		"Style": template.CSS(style), "URL": url, "Credentials": c, "Hosts": hosts, "CommandsOnly": strings.Join(others, ", "),
 	})
 	if err != nil { // only a mistake in the template can cause it
 		http.Error(w, "the page cannot be made", http.StatusInternalServerError)
@@ -69,14 +75,18 @@ func Page(w http.ResponseWriter, r *http.Request, url string, authenticated bool
 }
 
 // hostsFor returns the hosts that take a URL, with what belongs into their files, and the
-// titles of the others.
-func hostsFor(url string) (hosts []host, others []string) {
+// titles of the others. Hosts do not ask their user for a key: with keys it has its place.
+func hostsFor(url string, keys bool) (hosts []host, others []string) {
 	for _, h := range hostconfig.Hosts() {
 		if !h.TakesURL() {
 			others = append(others, h.Title)
 			continue
 		}
-		text, err := h.Snippet(entryName, hostconfig.Entry{URL: url})
+		snippet := func() ([]byte, error) { return h.Snippet(entryName, hostconfig.Entry{URL: url}) }
+		if keys {
+			snippet = func() ([]byte, error) { return h.SnippetWithKey(entryName, url) }
+		}
+		text, err := snippet()
 		if err != nil {
 			continue // a URL that the host's language cannot hold
 		}

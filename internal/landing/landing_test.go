@@ -9,15 +9,15 @@ import (
 	"mcpgateway/internal/hostconfig"
 )
 
-func serve(url string, authenticated bool) *httptest.ResponseRecorder {
+func serve(url string, c Credentials) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	Page(w, httptest.NewRequest(http.MethodGet, "/", nil), url, authenticated)
+	Page(w, httptest.NewRequest(http.MethodGet, "/", nil), url, c)
 	return w
 }
 
 func TestPage(t *testing.T) {
 	const url = "https://mcp.example.com/mcp"
-	w := serve(url, false)
+	w := serve(url, Credentials{})
 	body := w.Body.String()
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "text/html; charset=utf-8" || w.Header().Get("Cache-Control") != "no-store" {
 		t.Errorf("%d %v", w.Code, w.Header())
@@ -38,14 +38,33 @@ func TestPage(t *testing.T) {
 	if strings.Contains(body, "credentials") {
 		t.Error("the page asks for credentials that nobody needs")
 	}
-	if body := serve(url, true).Body.String(); !strings.Contains(body, "Authorization: Bearer KEY") {
-		t.Errorf("the page does not say that credentials are needed:\n%s", body)
+	const oauth, header, codex = "support OAuth", `&#34;headers&#34;: {&#34;Authorization&#34;: &#34;Bearer KEY&#34;}`, `http_headers = { Authorization = &#34;Bearer KEY&#34; }`
+	for _, tt := range []struct {
+		c        Credentials
+		has, not []string
+	}{
+		{Credentials{}, nil, []string{oauth, "KEY"}},
+		{Credentials{Keys: true}, []string{header, codex}, []string{oauth}},
+		{Credentials{Tokens: true}, []string{oauth, "Authorization: Bearer KEY"}, []string{header, codex}},
+		{Credentials{Keys: true, Tokens: true}, []string{oauth, header, codex}, nil},
+	} {
+		body := serve(url, tt.c).Body.String()
+		for _, text := range tt.has {
+			if !strings.Contains(body, text) {
+				t.Errorf("%+v: the page lacks %s:\n%s", tt.c, text, body)
+			}
+		}
+		for _, text := range tt.not {
+			if strings.Contains(body, text) {
+				t.Errorf("%+v: the page has %s:\n%s", tt.c, text, body)
+			}
+		}
 	}
 }
 
 // The page loads nothing, runs nothing, and its policy allows its own style alone.
 func TestPageIsSelfContained(t *testing.T) {
-	w := serve("http://127.0.0.1:8080/mcp", true)
+	w := serve("http://127.0.0.1:8080/mcp", Credentials{Keys: true, Tokens: true})
 	body := strings.ToLower(w.Body.String())
 	for _, bad := range []string{"<script", "<img", "<link", "<iframe", " src=", "javascript:", " on", "@import", "url("} {
 		if i := strings.Index(body, bad); i >= 0 && bad != " on" || strings.Contains(body, " onclick") || strings.Contains(body, " onload") {
@@ -63,7 +82,7 @@ func TestPageIsSelfContained(t *testing.T) {
 
 func TestPageEscapes(t *testing.T) {
 	const hostile = `http://a"><script>alert(1)</script>'&<b>/mcp`
-	body := serve(hostile, true).Body.String()
+	body := serve(hostile, Credentials{Keys: true, Tokens: true}).Body.String()
 	if strings.Contains(body, "<script>") || strings.Contains(body, "<b>") || strings.Contains(body, `a">`) {
 		t.Errorf("the URL is not escaped:\n%s", body)
 	}
@@ -99,7 +118,7 @@ func TestIsFor(t *testing.T) {
 
 func TestHeadHasNoBody(t *testing.T) {
 	w := httptest.NewRecorder()
-	Page(w, httptest.NewRequest(http.MethodHead, "/", nil), "http://a/mcp", false)
+	Page(w, httptest.NewRequest(http.MethodHead, "/", nil), "http://a/mcp", Credentials{})
 	if w.Body.Len() > 0 || w.Header().Get("Content-Security-Policy") == "" {
 		t.Errorf("%d bytes, %v", w.Body.Len(), w.Header())
 	}
