@@ -175,7 +175,24 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 		folded(out, "To check it: %s\n", h.Look)
 	}
 	keyHint(out, h, e)
+	if e.URL == "" && h.TakesURL() {
+		o.urlHint(cmd, h, e.Args[2])
+	}
 	return nil
+}
+
+// urlHint says how a host uses the gateway that runs with a file, in place of a process of its own.
+func (o *connectOptions) urlHint(cmd *cobra.Command, h hostconfig.Host, file string) {
+	profile := ""
+	if o.profile != "" {
+		profile = " --profile " + o.profile
+	}
+	for _, s := range serving(cmd.Context(), nil) {
+		if sameFile(file, s.File) {
+			folded(cmd.OutOrStdout(), "Your gateway runs: to let %s use it in place of a process of its own, run gateway disconnect %s, then gateway connect %[2]s --http %s%s\n", h.Title, h.Name, s.URL, profile)
+			return
+		}
+	}
 }
 
 // keyHint prints the header that an entry with a URL needs if the gateway requires a key, because connect does not know

@@ -145,12 +145,37 @@ func listensAt(all []*running, address string) *running {
 // maxAskUser is how long an error waits for the answer of a gateway that it may name.
 const maxAskUser = 2 * time.Second
 
-// userAt names the gateway of this user that listens on an address, "" if none does.
-func userAt(ctx context.Context, cfg *config.Config, address string) string {
-	if r := listensAt((&reachOptions{timeout: maxAskUser}).ofUser(ctx, cfg), address); r != nil {
-		return r.name()
+// userAt returns the gateway of this user that listens on an address, nil if none does.
+func userAt(ctx context.Context, cfg *config.Config, address string) *running {
+	return listensAt((&reachOptions{timeout: maxAskUser}).ofUser(ctx, cfg), address)
+}
+
+// serving returns the gateways of this user that serve a file at a URL.
+func serving(ctx context.Context, cfg *config.Config) []*inspect.Status {
+	var all []*inspect.Status
+	for _, r := range (&reachOptions{timeout: maxAskUser}).ofUser(ctx, cfg) {
+		if r.status.File != "" && r.status.URL != "" {
+			all = append(all, r.status)
+		}
 	}
-	return ""
+	return all
+}
+
+// taken is the error of a gateway whose address is in use. It names the gateway of this user that has the address.
+func (o *runOptions) taken(ctx context.Context, cfg *config.Config, file string, err error) error {
+	for _, address := range []string{cfg.Listen, cfg.Admin.Listen} {
+		r := userAt(ctx, cfg, address)
+		switch {
+		case r == nil:
+		case r.status.File != "" && file != "" && sameFile(file, r.status.File) && o.listen == "" && o.adminListen == "":
+			return fmt.Errorf("%s is served already (process %d): \"gateway status\" shows it", tilde(r.status.File), r.status.PID)
+		case r.status.File != "":
+			return fmt.Errorf("%s is taken by your gateway of %s: choose other addresses with --listen and --admin-listen", address, r.name())
+		default:
+			return fmt.Errorf("%s is taken by %s: choose other addresses with --listen and --admin-listen", address, r.name())
+		}
+	}
+	return err
 }
 
 // concerns reports whether -c names the file of a gateway, or nothing.

@@ -30,6 +30,7 @@ type runOptions struct {
 	file, listen, adminListen string
 	profile                   string // "" if --profile is not given
 	logLevel                  string // "" for the configured one
+	takesURL                  bool   // whether the verb has --url
 }
 
 func (o *runOptions) flags(cmd *cobra.Command) {
@@ -160,9 +161,7 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	if err != nil {
 		release()
 		if errors.Is(err, syscall.EADDRINUSE) {
-			if other := cmp.Or(userAt(cmd.Context(), cfg, cfg.Listen), userAt(cmd.Context(), cfg, cfg.Admin.Listen)); other != "" {
-				err = fmt.Errorf("your gateway runs already: %s; \"gateway status\" shows it: %w", other, err)
-			}
+			err = o.taken(cmd.Context(), cfg, source.File, err)
 		}
 		return failed(log, logging.JSON(), err)
 	}
@@ -245,11 +244,18 @@ func (o *runOptions) load() (*config.Config, gateway.Source, error) {
 }
 
 // loadSaying is load for verbs whose answer is about a configuration: without a file it says that they answer about the
-// demo.
+// demo. If the user runs one gateway with a file, it says how to ask about that one.
 func (o *runOptions) loadSaying(stderr io.Writer) (*config.Config, gateway.Source, error) {
 	cfg, source, err := o.load()
-	if err == nil && source.File == "" {
-		folded(stderr, "note: %s: this is the built-in demo\n", noFile())
+	if err == nil && source.File == "" && stderr != io.Discard {
+		hint := ""
+		if all := serving(context.Background(), cfg); len(all) == 1 {
+			hint = fmt.Sprintf("; you run %s: use -c %s", tilde(all[0].File), shellWord(all[0].File))
+			if o.takesURL {
+				hint += ", or --url " + all[0].URL
+			}
+		}
+		folded(stderr, "note: %s: this is the built-in demo%s\n", noFile(), hint)
 	}
 	return cfg, source, err
 }
@@ -288,7 +294,10 @@ func (o *runOptions) moved(ctx context.Context, g *gateway.Gateway, source strin
 		{"health and metrics are", "--admin-listen", o.adminListen, usual.Admin.Listen, g.AdminAddr()},
 	} {
 		if source == "" && a.given == "" && a.now != a.usual {
-			taken := cmp.Or(userAt(ctx, nil, a.usual), "another program")
+			taken := "another program"
+			if r := userAt(ctx, nil, a.usual); r != nil {
+				taken = r.name()
+			}
 			out += fmt.Sprintf("%s is taken by %s: %s on %s (choose with %s).\n", a.usual, taken, a.what, a.now, a.flag)
 		}
 	}

@@ -37,6 +37,7 @@ func (o *visitOptions) flags(cmd *cobra.Command) {
 	o.configFlag(cmd)
 	cmd.Flags().StringVar(&o.url, "url", "", "`URL` of an MCP server, in place of the configured upstreams")
 	cmd.Flags().StringArrayVar(&o.headers, "header", nil, "HTTP `HEADER` for --url, as 'Name: value'; may be repeated")
+	o.takesURL = true
 	o.asFlag(cmd, "whose view it is")
 	o.profileFlag(cmd, profileUsage)
 }
