@@ -24,6 +24,7 @@ func (o *checkOptions) print(cmd *cobra.Command, report *inspect.Report) error {
 	if o.json {
 		err = printJSON(out, report)
 	} else {
+		report.Upstreams = slices.DeleteFunc(report.Upstreams, func(u inspect.UpstreamReport) bool { return !o.wanted(u.Name) })
 		err = writeReport(report, out, console.StyleOf(out, lookupEnv), console.Columns(out))
 	}
 	if err == nil && !report.OK {

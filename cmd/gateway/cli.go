@@ -114,7 +114,7 @@ func newRoot() *cobra.Command {
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		help.Args = func(_ *cobra.Command, args []string) error {
 			if found, _, err := root.Find(args); err != nil || found == root && len(args) > 0 {
-				return usageError{fmt.Errorf("unknown verb %q%s", args[0], didYouMean(args[0], verbs(root)))}
+				return usageError{fmt.Errorf("unknown verb %q%s", args[0], didYouMeanVerb(root, args[0]))}
 			}
 			return nil
 		}
@@ -147,7 +147,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := didYouMean(args[0], verbs(cmd))
+	hint := didYouMeanVerb(cmd, args[0])
 	if hint == "" && cmd.Flags().Lookup("config") != nil {
 		hint = fileHint(args[0])
 	}
@@ -187,9 +187,11 @@ func newStdio() *cobra.Command {
 		Use:   "stdio",
 		Short: "Serve a host that starts commands, on standard input and output",
 		Long: "stdio serves one client on standard input and output, for hosts that can only\n" +
-			"start commands. It ends when its input ends, and listens on no address: the keys\n" +
-			"listen and admin have no effect. The log goes to standard error, and has warnings\n" +
-			"alone unless --log-level or telemetry.log.level says otherwise.",
+			"start commands. The client needs no credentials: it is the principal local, and the\n" +
+			"policy decides what it may use, as for all others. stdio ends when its input ends,\n" +
+			"and listens on no address: the keys listen and admin have no effect. The log goes\n" +
+			"to standard error, and has warnings alone unless --log-level or telemetry.log.level\n" +
+			"says otherwise.",
 		Example: "  gateway stdio -c /home/me/mcp/gateway.yaml\n  gateway stdio --profile coding\n  gateway connect claude-desktop    # makes a host start this command",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return opts.runStdio(cmd) },

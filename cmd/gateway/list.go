@@ -41,7 +41,7 @@ func newList() *cobra.Command {
 		ValidArgs: kinds,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && !slices.Contains(kinds, args[0]) {
-				return usageError{fmt.Errorf("list takes one of tools, resources and prompts, or nothing for all, not %q", strings.Join(args, " "))}
+				return usageError{fmt.Errorf("list takes one of tools, resources and prompts, or nothing for all, not %q%s", strings.Join(args, " "), didYouMean(args[0], kinds))}
 			}
 			return nil
 		},

@@ -197,7 +197,7 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 		switch {
 		case u.Reason != "":
 			text = fmt.Sprintf("%s is %s: %s", u.Name, u.State, u.Reason)
-		case u.LastError != "":
+		case u.LastError != "" && u.State != "ready" && u.State != "idle":
 			text = fmt.Sprintf("%s had an error %s ago: %s", u.Name, console.Ago(now.Sub(*u.LastErrorAt)), u.LastError)
 		}
 		for _, at := range u.URLs {

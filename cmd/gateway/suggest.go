@@ -38,6 +38,26 @@ func verbs(cmd *cobra.Command) []string {
 	return names
 }
 
+// otherWords are words for which people look for a verb.
+var otherWords = map[string]string{
+	"serve": "run", "server": "run", "start": "run", "rm": "remove", "delete": "remove", "ls": "list", "validate": "check", "doctor": "check", "test": "check",
+	"ps": "status", "restart": "reload",
+}
+
+// didYouMeanVerb suggests the verb of a command that a wrong word is near to, or stands for.
+func didYouMeanVerb(cmd *cobra.Command, word string) string {
+	if cmd.HasParent() {
+		return didYouMean(word, verbs(cmd))
+	}
+	if verb := otherWords[word]; verb != "" {
+		return fmt.Sprintf("; did you mean %q?", verb)
+	}
+	if word == "stop" {
+		return "; Ctrl-C or SIGTERM ends \"gateway run\", whose process \"gateway status\" names"
+	}
+	return didYouMean(word, verbs(cmd))
+}
+
 // unknownFlag is the error of a flag that cannot be parsed; for an unknown one it suggests a known one.
 func unknownFlag(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError

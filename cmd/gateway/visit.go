@@ -107,7 +107,7 @@ func (o *visitOptions) reason(u inspect.Upstream) string {
 		return u.Reason
 	}
 	for _, advice := range [][2]string{
-		{"set auth: {kind: user}", "add it with gateway add NAME URL --oauth, then run gateway login NAME"},
+		{"run gateway add", "add it with gateway add NAME URL --oauth, then run gateway login NAME"},
 		{`give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`, "give them with --header 'Authorization: Bearer KEY'"},
 		{"name a file with that authority's certificate under ca", "make this machine trust that authority, on Linux with SSL_CERT_FILE=FILE"},
 	} {

@@ -122,6 +122,9 @@ func address(s string) (string, error) {
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
+	if errors.Is(err, strconv.ErrRange) {
+		return "", errors.New("must have a port of at most 65535")
+	}
 	if err != nil || strings.ContainsAny(host, "/ \t\r\n\x00") {
 		return "", errors.New("must be host:port, such as 127.0.0.1:8080")
 	}

@@ -106,6 +106,8 @@ func TestOverride(t *testing.T) {
 		"localhost.x:9":        exposedMsg,
 		"127.0.0.1":            "must be host:port, such as 127.0.0.1:8080",
 		"127.0.0.1:http":       "must be host:port, such as 127.0.0.1:8080",
+		"127.0.0.1:-1":         "must be host:port, such as 127.0.0.1:8080",
+		"127.0.0.1:65536":      "must have a port of at most 65535",
 	} {
 		before, got := c.Listen, ""
 		if err := c.Override(address, ""); err != nil {

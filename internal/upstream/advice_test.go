@@ -69,8 +69,8 @@ func TestAdviceForPrograms(t *testing.T) {
 		dir            string
 		advice, reason string
 	}{
-		"not in PATH":    {"npxx", nil, "", `there is no program "npxx" in the folders of PATH (/usr/bin:/bin): install it, give its whole path as command, or add its folder to PATH under env`, cannot},
-		"command line":   {"npxx -y it", nil, "", `there is no program "npxx -y it" in the folders of PATH (/usr/bin:/bin): if those are a program and its arguments, make "npxx" the command and begin args with ["-y", "it"]`, cannot},
+		"not in PATH":    {"npxx", nil, "", `there is no program "npxx" in the folders of PATH: install it, give its whole path as command, or add its folder to PATH under env`, cannot},
+		"command line":   {"npxx -y it", nil, "", `there is no program "npxx -y it" in the folders of PATH: if those are a program and its arguments, make "npxx" the command and begin args with ["-y", "it"]`, cannot},
 		"no file":        {"./npx", nil, dir, `there is no file "` + dir + `/npx": check command; a relative path begins at cwd`, cannot},
 		"not executable": {"./plain", nil, dir, `the file "` + plain + `" is not executable: chmod +x it, or make its interpreter the command and it the first of args`, cannot},
 		"no interpreter": {orphan, nil, "", `the program "` + orphan + `" cannot be started, as what its first line (#!) names as interpreter, or its loader, is not there: install that`, cannot},
@@ -179,7 +179,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 
 	const cannot, secret = "cannot connect to the server", "hunter2"
 	for name, test := range map[string]struct {
-		url, advice, reason string // URL and HOST are placeholders
+		url, advice, reason string // URL and HOST are placeholders, A_URL is the word URL
 		header              string
 	}{
 		"401": {url: remote(401, "text/plain", ""), reason: "the server refuses the gateway's credentials (HTTP 401)",
@@ -187,7 +187,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 		"401, with credentials": {url: remote(401, "text/plain", ""), reason: "the server refuses the gateway's credentials (HTTP 401)", header: "X-API-Key",
 			advice: `URL answered HTTP 401: the credentials under headers or auth are not accepted; check that they are the right ones and have not expired`},
 		"401 with OAuth": {url: oauth, reason: "the server refuses the gateway's credentials (HTTP 401)",
-			advice: `URL answered HTTP 401: this server uses OAuth: set auth: {kind: user}, then run gateway login files`},
+			advice: `URL answered HTTP 401: this server uses OAuth: run gateway add files A_URL --oauth --replace, or set auth: {kind: user}; then run gateway login files`},
 		"401 with OAuth, with credentials": {url: oauth, reason: "the server refuses the gateway's credentials (HTTP 401)", header: "X-API-Key",
 			advice: `URL answered HTTP 401: the credentials under headers or auth are not accepted; check that they are the right ones and have not expired. This server uses OAuth: auth: {kind: user} with gateway login files is another way`},
 		"403": {url: remote(403, httpconn.TypeJSON, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no\nadmin"}}`), reason: "the server refuses the gateway's credentials (HTTP 403)",
@@ -219,7 +219,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 				o.HTTP.Headers = map[string]string{test.header: secret}
 			}
 			advice, reason := failureMessages(t, o)
-			want := strings.NewReplacer("URL", diagnose.Show(at), "HOST", at.Host).Replace(test.advice)
+			want := strings.NewReplacer("A_URL", "URL", "URL", diagnose.Show(at), "HOST", at.Host).Replace(test.advice)
 			if name == "no such host" && strings.Contains(advice, "cannot be resolved now") {
 				want = advice // a machine without a network has no name server
 			}

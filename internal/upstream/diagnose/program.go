@@ -74,10 +74,10 @@ func startAdvice(c process.Config, f *process.StartError) string {
 		path, _ := lastOf(c.Env, "PATH")
 		if at = inPath(path, at); at == "" {
 			if words := strings.Fields(c.Command); len(words) > 1 {
-				return fmt.Sprintf("there is no program %q in the folders of PATH (%s): if those are a program and its arguments, make %q the command and begin args with [\"%s\"]",
-					c.Command, path, words[0], strings.Join(words[1:], `", "`))
+				return fmt.Sprintf("there is no program %q in the folders of PATH: if those are a program and its arguments, make %q the command and begin args with [\"%s\"]",
+					c.Command, words[0], strings.Join(words[1:], `", "`))
 			}
-			return fmt.Sprintf("there is no program %q in the folders of PATH (%s): install it, %s", c.Command, path, more)
+			return fmt.Sprintf("there is no program %q in the folders of PATH: install it, %s", c.Command, more)
 		}
 	} else if !filepath.IsAbs(at) {
 		at = filepath.Join(c.Dir, at)

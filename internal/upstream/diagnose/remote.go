@@ -56,7 +56,7 @@ func (s RemoteServer) statusAdvice(r HTTPError) string {
 	case status == http.StatusUnauthorized && s.HasCredentials:
 		return "the credentials under headers or auth are not accepted; check that they are the right ones and have not expired"
 	case status == http.StatusUnauthorized && r.UsesOAuth():
-		return "this server uses OAuth: set auth: {kind: user}, then run gateway login " + s.Name
+		return "this server uses OAuth: run gateway add " + s.Name + " URL --oauth --replace, or set auth: {kind: user}; then run gateway login " + s.Name
 	case status == http.StatusUnauthorized:
 		return `it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`
 	case status == http.StatusForbidden:
