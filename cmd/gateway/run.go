@@ -145,7 +145,11 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	held, release := telemetry.Hold(log)
 	gateway.LogWarnings(held, cfg)
 	if stdio && source.File == "" {
-		held.Warn(noFile() + ": serving the built-in demo")
+		var files []string // hosts start it in a folder of their own
+		for _, file := range defaultFiles() {
+			files = append(files, absolute(file))
+		}
+		held.Warn(noFile()+": serving the built-in demo", zap.Strings("looked_for", files))
 	}
 
 	opts := gateway.Options{
