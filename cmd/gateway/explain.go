@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/ruleset"
 	"mcpgateway/internal/wire"
 )
@@ -24,7 +28,7 @@ type explainOptions struct {
 	token                string
 	json                 bool
 	timeout              time.Duration
-	breaker              *time.Time // since when the running gateway fails the calls immediately, nil if it does not
+	running              inForce
 }
 
 // explainKinds are the values of --kind, in the order in which a name is tried.
@@ -79,6 +83,8 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	o.running = askInForce(cmd.Context(), cfg, source)
+	warn(cmd, o.running.restartWarning())
 	about, err := o.who(cmd, cfg, &q)
 	if err != nil {
 		return err
@@ -96,11 +102,7 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 	}
 	look := *cfg
 	keepUpstreamsOf(&look, name)
-	asked := reachOptions{runOptions: runOptions{file: source}, timeout: maxAskUser}
-	show := func(e *inspect.Explanation) error {
-		o.breaker = asked.breakerSince(cmd.Context(), cfg, e.Report(&q).Upstream)
-		return o.print(cmd.OutOrStdout(), &q, e, about)
-	}
+	show := func(e *inspect.Explanation) error { return o.print(cmd.OutOrStdout(), &q, e, about) }
 	return visitStarted(cmd, &look, source, o.timeout, func(_ context.Context, v *gateway.InProcess, _ *console.Screen) error {
 		for _, kind := range kinds {
 			q.Kind = kind
@@ -117,7 +119,7 @@ func (o *explainOptions) run(cmd *cobra.Command, name string) error {
 				return show(&e)
 			}
 		}
-		return absent(v, q, kinds)
+		return absent(v, cfg, q, kinds)
 	})
 }
 
@@ -145,10 +147,10 @@ func (o *explainOptions) question(name string) (inspect.Question, []call.Kind, e
 }
 
 // absent says why there is no item to decide about.
-func absent(v *gateway.InProcess, q inspect.Question, kinds []call.Kind) error {
+func absent(v *gateway.InProcess, cfg *config.Config, q inspect.Question, kinds []call.Kind) error {
 	name := q.Public
 	for _, u := range v.Upstreams() {
-		if u.Revision == "" {
+		if u.Revision == "" && mayHave(cfg, &q, u.Name) {
 			return fmt.Errorf("%q is unknown, and the upstream %s, which may have it, is %s: %s", name, u.Name, u.State, console.Line(u.Reason))
 		}
 	}
@@ -164,4 +166,24 @@ func absent(v *gateway.InProcess, q inspect.Question, kinds []call.Kind) error {
 		}
 	}
 	return fmt.Errorf("no upstream has %q; gateway list shows all names", name)
+}
+
+// mayHave reports whether an upstream may have the name of a question: one that begins with its prefix, or any name if it
+// has no prefix or the profile leaves prefixes out.
+func mayHave(cfg *config.Config, q *inspect.Question, upstream string) bool {
+	at := slices.IndexFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == upstream })
+	if at < 0 { // of the demo
+		return strings.HasPrefix(q.Public, upstream)
+	}
+	naming, err := namespace.New(upstream, cfg.Upstreams[at].EffectivePrefix(), cfg.Namespace.Separator)
+	if err != nil {
+		return true
+	}
+	if _, ok := naming.NativeURI(q.Public); ok || strings.HasPrefix(q.Public, naming.NamePrefix()) {
+		return true
+	}
+	short := func(p config.Profile) bool {
+		return endpoint.IDOf(p.Name) == q.Principal.Profile && p.Names == config.NamesShort
+	}
+	return slices.ContainsFunc(cfg.Profiles, short)
 }

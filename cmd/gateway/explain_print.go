@@ -21,15 +21,18 @@ type explained struct {
 	// BreakerSince is since when the gateway that runs with the file fails calls of the
 	// upstream immediately.
 	BreakerSince *time.Time `json:"breaker_open_since,omitempty"`
+	// NeedsRestart are the keys about authentication of which that gateway has the values of its start.
+	NeedsRestart []string `json:"needs_restart,omitempty"`
 }
 
 func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Explanation, about *authentication) error {
 	d, r := &e.Decision, e.Report(q)
+	breaker := o.running.breakers[r.Upstream]
 	if o.json {
 		if about != nil && !about.Accepted {
 			r.Effect, r.Rule, r.File, r.Line, r.Challenge, r.Limits = policy.Deny.String(), "", "", 0, nil, nil
 		}
-		return printJSON(out, explained{r, about, o.breaker})
+		return printJSON(out, explained{r, about, breaker, o.running.needsRestart})
 	}
 	s := console.StyleOf(out, lookupEnv)
 	if err := about.printBefore(out, s); err != nil {
@@ -60,9 +63,13 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 	folded(out, "%s %s the %s %s (%s)%s%s.\nIt is decided by %s. %s\n",
 		console.Line(r.Subject), may, r.Kind, console.Line(r.Item), whose, in, some, decidedBy(r.Rule, r.File, r.Line), precedence())
 	printDown(out, s, r)
-	if o.breaker != nil {
+	if r.NameThere != "" && (d.Allowed() || d.NeedsConfirmation()) {
+		folded(out, "Its name there is %s; a call of %s is refused.\n", s.Bold(console.Line(r.NameThere)), console.Line(r.Item))
+	}
+	printArguments(out, s, r)
+	if breaker != nil {
 		folded(out, "%s: the circuit breaker of %s opened %s ago in the running gateway: calls fail at once,\nuntil one that is let through succeeds.\n",
-			s.Warn("warning"), r.Upstream, console.Ago(time.Since(*o.breaker)))
+			s.Warn("warning"), r.Upstream, console.Ago(time.Since(*breaker)))
 	}
 	fmt.Fprintln(out)
 	if err := printSteps(out, s, r); err != nil || len(r.Limits) == 0 {
@@ -81,6 +88,21 @@ func printDown(out io.Writer, s console.Style, r *inspect.ExplanationReport) {
 			s.Warn("warning"), r.Upstream, console.Line(r.Down))
 	default:
 		folded(out, "%s: %s is %s\nThe answer is for the item as it was listed last.\n", s.Warn("warning"), r.Upstream, console.Line(r.Down))
+	}
+}
+
+// printArguments says what the gateway makes of arguments that it checks.
+func printArguments(out io.Writer, s console.Style, r *inspect.ExplanationReport) {
+	switch inspect.ArgumentsCheck(r.Arguments) {
+	case inspect.ArgumentsValid:
+		folded(out, "The arguments match the input schema (validate_input).\n")
+	case inspect.ArgumentsInvalid:
+		folded(out, "%s: the gateway does not make this call, because the arguments do not match the input schema (validate_input):\n", s.Bad("error"))
+		for _, text := range r.ArgumentErrors {
+			folded(out, "- %s\n", console.Line(text))
+		}
+	case inspect.ArgumentsUnchecked:
+		folded(out, "%s: the gateway checks arguments (validate_input); here they are not checked, because the input schema is not known.\n", s.Warn("warning"))
 	}
 }
 

@@ -118,17 +118,9 @@ func (o *reachOptions) ofUser(ctx context.Context, cfg *config.Config) []*runnin
 	return all
 }
 
-// breakerSince returns since when the circuit breaker of an upstream is open in a gateway that this user runs with the file,
-// nil if it is not.
-func (o *reachOptions) breakerSince(ctx context.Context, cfg *config.Config, upstream string) *time.Time {
-	for _, r := range o.ofUser(ctx, cfg) {
-		for _, u := range r.status.Upstreams {
-			if u.Name == upstream && u.BreakerSince != nil && o.concerns(r.status) {
-				return u.BreakerSince
-			}
-		}
-	}
-	return nil
+// ofFile returns the gateways that this user runs with the file, with their status.
+func (o *reachOptions) ofFile(ctx context.Context, cfg *config.Config) []*running {
+	return slices.DeleteFunc(o.ofUser(ctx, cfg), func(r *running) bool { return !o.concerns(r.status) })
 }
 
 // listensAt returns the gateway that listens on an address, for MCP or for health and metrics, nil if none does.

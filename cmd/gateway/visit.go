@@ -45,7 +45,7 @@ func (o *visitOptions) flags(cmd *cobra.Command) {
 // asFlag adds the flag for the principal. An empty value, for example from a shell variable that is not
 // set, is refused, since it would be another principal than the user expects.
 func (o *visitOptions) asFlag(cmd *cobra.Command, of string) {
-	usage := "`PRINCIPAL` " + of + ", as SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE (default: a client without credentials)"
+	usage := "`PRINCIPAL` " + of + ", as SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE; dots in NAME lead to members (default: a client without credentials)"
 	cmd.Flags().Func("as", usage, func(text string) error {
 		if text == "" {
 			return errors.New("it is empty; begin with the subject, such as alice,group=dev")

@@ -33,7 +33,8 @@ func Assume(cfg *config.Config, p *call.Principal, profile string) (out *call.Pr
 }
 
 // InProfile returns a principal in the named profile, or if that is "", in the one that it gets
-// at /mcp. pinned are the names of the only profiles that it may use, nil for all. remark is a
+// at /mcp. The default profile is at /mcp too, so a principal to whom pins or groups give another
+// profile there is in that one. pinned are the names of the only profiles that it may use, nil for all. remark is a
 // sentence about a profile that it does not get, or gets by its groups or pins, or "".
 func InProfile(cfg *config.Config, p *call.Principal, pinned []string, profile string) (out *call.Principal, remark string) {
 	endpoints := ruleset.Endpoints(cfg)
@@ -41,11 +42,14 @@ func InProfile(cfg *config.Config, p *call.Principal, pinned []string, profile s
 	at, _ := endpoints.Find(&url.URL{Path: path}, "")
 	chosen, ok := endpoints.Choose(at, p.Groups, pinned)
 	switch id := endpoint.IDOf(profile); {
-	case profile != "" && (!ok || chosen != id):
-		if pinned == nil || slices.Contains(pinned, profile) {
-			return p.In(id), fmt.Sprintf("at %s %s gets the profile %s, by its groups", path, p.Subject, endpoint.NameOf(chosen))
-		}
+	case profile != "" && !ok:
 		return p.In(id), fmt.Sprintf("%s is pinned to %s: for it there is no profile %s", p.Subject, strings.Join(pinned, ", "), profile)
+	case profile != "" && chosen != id: // only the path of the default profile leaves a choice
+		why := "by its groups"
+		if pinned != nil {
+			why = "since it is pinned to " + strings.Join(pinned, ", ")
+		}
+		return p.In(chosen), fmt.Sprintf("at %s/%s %s gets the profile %s, %s: this is that profile", path, profile, p.Subject, endpoint.NameOf(chosen), why)
 	case profile != "":
 		return p.In(id), ""
 	case !ok:

@@ -35,11 +35,11 @@ func TestAssume(t *testing.T) {
 		{"ann", "", "", ""},
 		{"ann", "coding", "coding", ""},
 		{"dev", "", "coding", "by its groups"},
-		{"dev", "default", "", "gets the profile coding"},
+		{"dev", "default", "coding", "at /mcp/default dev gets the profile coding, by its groups: this is that profile"},
 		{"dev", "ops", "ops", ""},
 		{"ci", "", "ops", "pinned"},
 		{"ci", "coding", "coding", "for it there is no profile coding"},
-		{"ci", "default", "", "for it there is no profile default"},
+		{"ci", "default", "ops", "at /mcp/default ci gets the profile ops, since it is pinned to ops: this is that profile"},
 		{"old", "default", "", ""},
 	} {
 		p, remarks, err := Assume(cfg, &call.Principal{Subject: tt.subject}, tt.profile)

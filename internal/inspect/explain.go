@@ -37,6 +37,12 @@ type Explanation struct {
 	// Unlisted says that the upstream is down and none of its lists is known: the decision uses
 	// only the name.
 	Unlisted bool
+	// NameThere is the name of the item in the profile of the principal if that is not the name
+	// in the question, which calls in the profile cannot use then. It is "" otherwise.
+	NameThere string
+	// Arguments says what the gateway makes of the arguments, ArgumentErrors how they violate the schema.
+	Arguments      ArgumentsCheck
+	ArgumentErrors []string
 }
 
 // Explain explains how policy decides a call in the profile of the principal. It returns false if
@@ -45,8 +51,8 @@ type Explanation struct {
 func (i *Inspector) Explain(q Question) (Explanation, bool) {
 	in := i.gateway.Profile(q.Principal.Profile)
 	t, ok := i.allowed(nil).Resolve(q.Kind, q.Public)
-	if in != nil { // the profile may have another name for it, or a tool of its own with the name
-		if there, known := i.allowed(in).Resolve(q.Kind, q.Public); known && (!ok || there.Part.Own()) {
+	if in != nil { // the profile may have another name for it, and another item with the name
+		if there, known := i.allowed(in).Resolve(q.Kind, q.Public); known && (!ok || q.Kind == call.Tool || q.Kind == call.Prompt) {
 			t, ok = there, true
 		}
 	}
@@ -63,6 +69,11 @@ func (i *Inspector) Explain(q Question) (Explanation, bool) {
 	caller := policy.Caller{Principal: q.Principal, Revision: q.Revision}
 	out := Explanation{Explanation: inForce.Explain(caller, item, request), Upstream: item.Upstream, Native: item.Native, Down: i.down(item.Upstream)}
 	out.Unlisted = out.Down != "" && t.Entry == nil
+	out.checkArguments(&q, t)
+	shown := i.shownAs(in, t)
+	if shown != q.Public {
+		out.NameThere = shown
+	}
 	if out.excludedFrom(in) {
 		return out, true
 	}
@@ -74,7 +85,7 @@ func (i *Inspector) Explain(q Question) (Explanation, bool) {
 	// The view decides calls. It also knows of which listed resource a URI is the
 	// canonical spelling.
 	view := i.gateway.TableUnder(i.gateway.Policy(), in).View(q.Principal, &call.Client{Revision: q.Revision})
-	target, ok := view.Resolve(q.Kind, i.shownAs(in, t))
+	target, ok := view.Resolve(q.Kind, shown)
 	d := view.RefusalOf(t.Kind, t.Public, target)
 	switch {
 	case ok:
@@ -184,6 +195,7 @@ func (i *Inspector) ExplainUnlisted(q Question) (Explanation, bool) {
 		}
 		why := i.policyIn(in).Explain(policy.Caller{Principal: q.Principal, Revision: q.Revision}, item, q.request(t.Kind))
 		out := Explanation{Explanation: why, Upstream: u.Upstream, Native: t.Native, Down: i.down(u.Upstream), Unlisted: true}
+		out.checkArguments(&q, t)
 		out.excludedFrom(in)
 		return out, true
 	}
@@ -220,7 +232,13 @@ type ExplanationReport struct {
 	Limits   []LimitReport `json:"limits,omitempty"`
 	Down     string        `json:"down,omitempty"`     // why the upstream cannot be called now
 	Unlisted bool          `json:"unlisted,omitempty"` // the decision is about the name alone
-	Steps    []StepReport  `json:"steps"`
+	// NameThere is the name of the item in the profile if only that can be called there.
+	NameThere string `json:"name_in_profile,omitempty"`
+	// Arguments is valid, invalid or unchecked; absent if the gateway does not check them or none are given. It does
+	// not make a call whose arguments are invalid, whatever policy decides.
+	Arguments      string       `json:"arguments,omitempty"`
+	ArgumentErrors []string     `json:"argument_errors,omitempty"`
+	Steps          []StepReport `json:"steps"`
 }
 
 // LimitReport is a limit of a rule.
@@ -271,7 +289,8 @@ func (e *Explanation) Report(q *Question) *ExplanationReport {
 		Kind: q.Kind.String(), Item: q.Public, Upstream: e.Upstream, Native: e.Native, Subject: q.Principal.Subject, Profile: q.Principal.Profile,
 		Effect: d.Effect.String(), Rule: d.Rule, File: d.File, Line: d.Line, Challenge: d.Scopes,
 	}
-	r.Down, r.Unlisted = e.Down, e.Unlisted
+	r.Down, r.Unlisted, r.NameThere = e.Down, e.Unlisted, e.NameThere
+	r.Arguments, r.ArgumentErrors = string(e.Arguments), e.ArgumentErrors
 	if q.Console {
 		r.Kind, r.Item = "console", ConsolePath
 	}

@@ -16,7 +16,7 @@ import (
 var credentialKinds = []string{"none", "local", "api-key", "jwt", "mtls"}
 
 // ParsePrincipal parses SUBJECT,group=G,scope=S,issuer=I,proof=P,claim.NAME=VALUE. The value of a claim is
-// JSON, or else a string.
+// JSON, or else a string. Dots in NAME lead to members, see [setClaim].
 func ParsePrincipal(text string) (*call.Principal, error) {
 	subject, rest, _ := strings.Cut(text, ",")
 	p := &call.Principal{Subject: subject}
@@ -46,12 +46,33 @@ func ParsePrincipal(text string) (*call.Principal, error) {
 			if p.Claims == nil {
 				p.Claims = wire.Raw(`{}`)
 			}
-			p.Claims = wire.SetMember(p.Claims, strings.TrimPrefix(key, "claim."), claim)
+			p.Claims = setClaim(p.Claims, strings.TrimPrefix(key, "claim."), claim)
 		default:
 			return nil, fmt.Errorf("%q must be group=G, scope=S, issuer=I, proof=P or claim.NAME=VALUE", word)
 		}
 	}
 	return p, nil
+}
+
+// setClaim sets the claim with a path as the configuration reads it, see [call.ClaimAt]: the claim whose own name is
+// the whole path, and the member to which the dots lead, so that a condition finds either. A URL has only its own name.
+func setClaim(claims wire.Raw, path string, value wire.Raw) wire.Raw {
+	if !strings.ContainsAny(path, ":/") {
+		claims = setNested(claims, strings.Split(path, "."), value)
+	}
+	return wire.SetMember(claims, path, value)
+}
+
+// setNested sets the member of an object to which names lead. A claim on the way that is no object stays.
+func setNested(obj wire.Raw, names []string, value wire.Raw) wire.Raw {
+	if len(names) == 1 {
+		return wire.SetMember(obj, names[0], value)
+	}
+	inner := wire.Raw(`{}`)
+	if v := wire.ValueOf(obj).Get(names[0]); v.Exists() {
+		inner = v.Raw()
+	}
+	return wire.SetMember(obj, names[0], setNested(inner, names[1:], value))
 }
 
 // Current returns the table that is in force in a profile, "" for the default one, nil if there is no such profile.
