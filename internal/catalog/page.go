@@ -247,7 +247,7 @@ func (u Unavailable) appendMembers(b []byte) []byte {
 
 // unavailable returns the part for lists from which its items are missing.
 func (p *Part) unavailable(d *Down) Unavailable {
-	return Unavailable{p.Upstream(), d.Since, d.Reason, d.Starting}
+	return Unavailable{p.Upstream(), d.Since, d.Reason, d.Starting, d.Detail}
 }
 
 // Data returns the data of an error about the upstream.
@@ -271,7 +271,11 @@ func UnavailableError(list []Unavailable) *wire.Error {
 		}
 		message = "these upstreams are unavailable: " + strings.Join(each, ", ")
 	}
-	return wire.Errorf(wire.CodeInternal, "%s", message).WithData(append(data, '}'))
+	err := wire.Errorf(wire.CodeInternal, "%s", message).WithData(append(data, '}'))
+	if len(list) == 1 {
+		err.Detail = list[0].Detail
+	}
+	return err
 }
 
 func listMember(kind call.Kind) string {

@@ -110,6 +110,8 @@ type Down struct {
 	Reason string
 	// Starting says that the first attempt to connect has not ended.
 	Starting bool
+	// Detail says more than Reason, for operators, or is "". No client gets it.
+	Detail string
 }
 
 // Part is one upstream in a table. It is immutable.

@@ -70,7 +70,8 @@ type Unavailable struct {
 	Upstream string
 	Since    time.Time
 	Reason   string
-	Starting bool // its first attempt to connect has not ended
+	Starting bool   // its first attempt to connect has not ended
+	Detail   string // see [Down]
 }
 
 // newView makes a view. It takes the listings from existing, which returns those of another

@@ -125,7 +125,7 @@ func (g *Gateway) catalogSource(e *upstreamEntry, s connector.Snapshot, overdue,
 	case !s.Settled:
 		src.Down = &catalog.Down{Since: s.Since, Reason: "starting", Starting: true}
 	default:
-		src.Down = &catalog.Down{Since: s.Since, Reason: s.Reason}
+		src.Down = &catalog.Down{Since: s.Since, Reason: s.Reason, Detail: s.Advice}
 	}
 	if s.Revision != "" {
 		e.conn.setFailedLists(&src, &s.Failed, personal)

@@ -21,7 +21,7 @@ const (
 )
 
 // reasonOf returns in short words why a call failed, for the log and the audit: "" if it did
-// not, or if the caller is the reason. A reason of the gateway is that of the error's data. One
+// not, or if the caller is the reason. A reason of the gateway is the detail of the error, else that of its data. One
 // of an upstream has its code and its message, without values of the arguments.
 func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 	switch outcome {
@@ -43,6 +43,8 @@ func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 	case rpc.Raw != nil:
 		return fmt.Sprintf("the server answered with error %d: %s", rpc.Code,
 			plaintext.Line(withoutArguments(plaintext.Clip(rpc.Message, 4*maxReason), c.Params), maxReason))
+	case rpc.Detail != "":
+		return plaintext.Line(rpc.Detail, maxReason)
 	}
 	data := wire.ValueOf(rpc.Data)
 	if reason, ok := data.Get("reason").Text(); ok {

@@ -514,5 +514,5 @@ func (s *Sessions) refusal(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.catalogSession.Failure(connector.ReasonFor(err), s.catalogSession.Snapshot().Since, true, protocol.RetryAfterOf(err))
+	return s.catalogSession.FailureOf(err, connector.ReasonFor(err), s.catalogSession.Snapshot().Since, true)
 }

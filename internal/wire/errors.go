@@ -28,6 +28,9 @@ type Error struct {
 	Raw     Raw // the whole object as the peer sent it, nil for errors of the gateway
 	// Extra holds unknown members of the envelope of the error, see Message.Extra.
 	Extra string
+	// Detail says more than Message, for the log and the status. It may name addresses and files,
+	// and is never sent.
+	Detail string
 }
 
 // Error returns the code and the message.

@@ -284,7 +284,7 @@ func (c *Connector) down(why error, attempted bool) {
 	if s := c.Snapshot(); s.State == Down && s.Reason == reason {
 		level = zap.DebugLevel // the same reason at every attempt is logged once
 	}
-	advice := plaintext.Truncate(c.o.Mask(c.o.Advice(why)), diagnose.MaxText)
+	advice := c.advice(why)
 	c.o.Logger.Log(level, "no connection", zap.String("why", advice))
 	c.update(func(s *state) {
 		if attempted {

@@ -68,7 +68,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	if s := c.Snapshot(); s.State != Ready {
 		since = s.Since
 	}
-	return call.Result{}, c.Failure(reason, since, retryable, protocol.RetryAfterOf(err))
+	return call.Result{}, c.FailureOf(err, reason, since, retryable)
 }
 
 // explain returns the reason for the client, and whether the server certainly did not

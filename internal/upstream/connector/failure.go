@@ -1,12 +1,14 @@
 package connector
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -35,6 +37,30 @@ func (c *Connector) Failure(reason string, since time.Time, retryable bool, late
 	}
 	data = append(data, '}')
 	return wire.Errorf(wire.CodeInternal, "upstream %s: %s", name, reason).WithData(data)
+}
+
+// FailureOf is Failure for an error, with what operators may read about it.
+func (c *Connector) FailureOf(err error, reason string, since time.Time, retryable bool) *wire.Error {
+	failure := c.Failure(reason, since, retryable, protocol.RetryAfterOf(err))
+	failure.Detail = c.detail(err, reason)
+	return failure
+}
+
+// detail says for operators why a call found no connection, as the line "no connection" does. It is
+// "" for other errors, whose reason says everything.
+func (c *Connector) detail(err error, reason string) string {
+	if s := c.Snapshot(); (s.State == Down || s.State == Connecting) && s.Reason == reason {
+		return s.Advice
+	}
+	if f, ok := errors.AsType[*protocol.CallError](err); ok && f.NotSent && f.ConnectionLost && f.Cause != nil {
+		return c.advice(err)
+	}
+	return ""
+}
+
+// advice returns why there is no connection and what to do about it, masked and bounded.
+func (c *Connector) advice(why error) string {
+	return plaintext.Truncate(c.o.Mask(c.o.Advice(why)), diagnose.MaxText)
 }
 
 // unavailable is the error of a call that found no conversation. It says why there is
