@@ -25,8 +25,9 @@ func newReload() *cobra.Command {
 		Short: "Make a running gateway read its file again",
 		Long: "reload makes the gateways that you run on this machine read their configuration\n" +
 			"again, and prints what changed. If a file has errors, nothing changes, and reload\n" +
-			"prints them and exits with 1. With -c it asks only gateways with that file, and\n" +
-			"with --url the gateway of an admin address.",
+			"prints them and exits with 1. It also exits with 1 if an upstream keeps what it\n" +
+			"had, because variables are not set. With -c it asks only gateways with that file,\n" +
+			"and with --url the gateway of an admin address.",
 		Example: "  gateway reload\n  gateway reload -c ~/mcp/gateway.yaml\n" +
 			"  gateway reload --url http://127.0.0.1:9090 --header \"Authorization: Bearer $T\"",
 		Args: noArgs,
@@ -54,7 +55,7 @@ func (o *reachOptions) reload(cmd *cobra.Command, asJSON bool) error {
 		if err := o.ask(ctx, r, http.MethodPost, "/-/reload", &report); err != nil {
 			return err
 		}
-		refused = refused || report.Status == inspect.ReloadRefused
+		refused = refused || report.Status == inspect.ReloadRefused || len(report.Kept) > 0
 		if asJSON {
 			err = printJSON(cmd.OutOrStdout(), report)
 		} else {
@@ -107,6 +108,12 @@ func printReload(out, errs io.Writer, name string, r inspect.ReloadReport, befor
 		text = fmt.Sprintf("%s; it noticed the change %s ago (%s)", text, console.Ago(time.Since(before.At)), reloadText(before.ReloadReport))
 	}
 	folded(out, "%s: %s.\n", name, text)
+	for _, k := range r.Kept {
+		for _, e := range k.Errors {
+			folded(errs, "%s\n", reloadError(e))
+		}
+		folded(errs, "%s: %s.\n", name, k)
+	}
 	if len(r.NeedsRestart) > 0 {
 		folded(out, "Restart it for: %s\n", strings.Join(r.NeedsRestart, ", "))
 	}

@@ -167,6 +167,9 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 		if len(r.NeedsRestart) > 0 {
 			fmt.Fprintln(out, style.Warn(console.Wrap("Restart it for: "+console.Line(strings.Join(r.NeedsRestart, ", ")), "  ", columns)))
 		}
+		for _, k := range r.Kept {
+			fmt.Fprintln(out, style.Bad(console.Wrap(console.Line(k.String()), "  ", columns)))
+		}
 		for _, e := range r.Errors {
 			fmt.Fprintln(out, style.Bad(console.Wrap(console.Line(reloadError(e)), "  ", columns)))
 		}

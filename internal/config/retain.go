@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"reflect"
+	"slices"
 
 	"mcpgateway/internal/configfile"
 )
@@ -31,6 +32,38 @@ func retain(to, from reflect.Value, parent string) (retained []string) {
 		}
 	}
 	return retained
+}
+
+// KeptUpstream is an upstream that keeps values of the running configuration, and the variables that it lacks.
+type KeptUpstream struct {
+	Name  string
+	Unset []UnsetVariable // at least one
+}
+
+// RetainUnset lets upstreams that lack variables keep what they have in the running configuration, since they
+// could not be connected to otherwise: the whole connection if one of its keys lacks a variable, and each
+// other key that does. An upstream that lacked variables there already, or was not there, keeps nothing.
+func (c *Config) RetainUnset(running *Config) (kept []KeptUpstream) {
+	for i := range c.Upstreams {
+		u := &c.Upstreams[i]
+		at := slices.IndexFunc(running.Upstreams, func(was Upstream) bool { return was.Name == u.Name })
+		if u.Unset == nil || u.Disabled || at < 0 || running.Upstreams[at].Disabled || running.Upstreams[at].Unset != nil {
+			continue
+		}
+		was := &running.Upstreams[at]
+		for _, f := range shapeOf(reflect.TypeFor[Upstream]()).fields {
+			switch {
+			case !slices.ContainsFunc(u.Unset, func(v UnsetVariable) bool { return v.Key == f.name }):
+			case f.connection:
+				u.Connection = was.Connection
+			default:
+				reflect.ValueOf(u).Elem().FieldByIndex(f.index).Set(reflect.ValueOf(was).Elem().FieldByIndex(f.index))
+			}
+		}
+		kept = append(kept, KeptUpstream{u.Name, u.Unset})
+		u.Unset = nil
+	}
+	return kept
 }
 
 func digestOf(v reflect.Value) (sum [sha256.Size]byte) {

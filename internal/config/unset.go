@@ -15,6 +15,7 @@ import (
 type UnsetVariable struct {
 	Name  string
 	Input string // the id of the host's input that the variable stands for; "" for others
+	Key   string // of the upstream, such as env; it has the value
 	// Place is the value that refers to the variable. Its message says how to set the variable.
 	Place Error
 }
@@ -50,6 +51,8 @@ func inUpstream(p configfile.Path) bool {
 // valid form, so that the checks of the upstream find it present; else it keeps its default.
 func (d *decoder) leaveUnset(n *yaml.Node, p configfile.Path, f *field, v reflect.Value, missing unsetError) {
 	for _, variable := range missing {
+		variable.Key, _, _ = strings.Cut(strings.TrimPrefix(p.Pattern, "upstreams.*."), ".")
+		variable.Key = strings.TrimSuffix(variable.Key, "[]")
 		variable.Place = Error{File: d.file, Line: n.Line, Col: n.Column, Path: p.Text, Msg: unsetError{variable}.Error()}
 		*d.unset = append(*d.unset, variable)
 	}

@@ -21,6 +21,8 @@ type Changes struct {
 	Added, Removed, Changed []string
 	// Restart are the keys whose new values take effect only after a restart.
 	Restart []string
+	// Kept are upstreams whose new configuration needs variables that are not set. They keep the one before.
+	Kept []config.KeptUpstream
 	// Other says that something else has changed, such as a rule of policy.
 	Other bool
 	// Keys are the keys outside of upstreams that have changed.
@@ -56,7 +58,8 @@ var errNotRunning = errors.New("the gateway does not run")
 // on it. A new upstream is started. An upstream whose connection has changed is served by
 // the old connection until the first attempt of the new one has ended, or startup_wait has
 // passed. A connection that is no longer needed is closed when the calls that may use it
-// have ended, or drain_timeout has passed. Clients are notified of changed lists once, when
+// have ended, or drain_timeout has passed. An upstream whose new configuration needs variables
+// that are not set keeps the one before, and is listed in Changes.Kept. Clients are notified of changed lists once, when
 // all of that is done. Keys that cannot change while the gateway runs keep their values,
 // and are listed in Changes.Restart.
 //
@@ -133,7 +136,8 @@ func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes
 	}
 	before := g.generation.Load()
 	next := *cfg
-	changes := Changes{Restart: next.Retain(g.cfg)}
+	next.Upstreams = slices.Clone(cfg.Upstreams)
+	changes := Changes{Restart: next.Retain(g.cfg), Kept: next.RetainUnset(before.cfg)}
 	g.secrets.Learn(next.Secrets(os.LookupEnv))
 	gen, err := g.newGeneration(&next, before)
 	if err != nil {

@@ -184,6 +184,14 @@ func (g *Gateway) logReloaded(c Changes) {
 		zap.Strings("changed", c.Changed), zap.Bool("other_keys", c.Other), zap.Strings("keys", c.Keys),
 		zap.Strings("rules_added", last.RulesAdded), zap.Strings("rules_removed", last.RulesRemoved),
 		zap.Strings("rules_changed", last.RulesChanged), zap.Strings("causes", last.Causes))
+	for _, k := range last.Kept {
+		texts := make([]string, len(k.Errors))
+		for i, e := range k.Errors {
+			texts[i] = e.String()
+		}
+		g.log.Warn("variables of an upstream are not set; it keeps the configuration before", zap.String("upstream", k.Upstream),
+			zap.Strings("variables", k.Variables), zap.Strings("errors", texts))
+	}
 	if len(c.Restart) > 0 {
 		g.log.Warn("some changed keys take effect after a restart", zap.Strings("keys", c.Restart))
 	}
@@ -230,17 +238,31 @@ func reloadReport(c Changes, err error) inspect.ReloadReport {
 		if c.Any() {
 			r.Status = inspect.ReloadDone
 		}
+		for _, k := range c.Kept {
+			kept := inspect.KeptUpstream{Upstream: k.Name}
+			for _, v := range k.Unset {
+				if !slices.Contains(kept.Variables, v.Name) {
+					kept.Variables = append(kept.Variables, v.Name)
+				}
+				kept.Errors = append(kept.Errors, reloadError(&v.Place))
+			}
+			r.Kept = append(r.Kept, kept)
+		}
 		return r
 	}
 	r := inspect.ReloadReport{Status: inspect.ReloadRefused, Causes: causes}
 	if all, ok := errors.AsType[config.Errors](err); ok {
 		for _, e := range all {
-			r.Errors = append(r.Errors, inspect.ReloadError{File: e.File, Line: e.Line, Column: e.Col, Key: e.Path, Message: e.Msg})
+			r.Errors = append(r.Errors, reloadError(e))
 		}
 	} else {
 		r.Errors = []inspect.ReloadError{{Message: err.Error()}}
 	}
 	return r
+}
+
+func reloadError(e *config.Error) inspect.ReloadError {
+	return inspect.ReloadError{File: e.File, Line: e.Line, Column: e.Col, Key: e.Path, Message: e.Msg}
 }
 
 // handleReload serves POST /-/reload.

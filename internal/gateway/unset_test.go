@@ -3,6 +3,7 @@ package gateway
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // An unset variable takes down its upstream alone. The upstream comes up when env_file, which is
-// watched, has the variable, and goes down without it.
+// watched, has the variable. A reload without the variable keeps the connection that works, and says so.
 func TestUnsetVariable(t *testing.T) {
 	a, b := newScripted(t, "a"), newScripted(t, "b")
 	vars := filepath.Join(t.TempDir(), "vars.env")
@@ -44,6 +45,23 @@ func TestUnsetVariable(t *testing.T) {
 	if up := f.Upstreams()[1]; up.Unset != nil || up.State != connector.Ready {
 		t.Errorf("b is %+v", up)
 	}
+	callOf(t, f.Gateway, "b__b")
+	sessions := b.opened.Load()
 	set("")
-	polltest.Until(t, "b goes down", func() bool { return f.Upstreams()[1].State == connector.Down })
+	polltest.Until(t, "the reload names the variable", func() bool {
+		last := f.lastReload.Load()
+		return len(last.Kept) == 1 && last.Kept[0].Upstream == "b" && last.Kept[0].Variables[0] == "UNSET_HERE" &&
+			strings.HasSuffix(last.Kept[0].Errors[0].Message, "UNSET_HERE is not set; set it in the environment or in env_file, or write ${UNSET_HERE:-default}")
+	})
+	if answer := callOf(t, f.Gateway, "b__b"); !strings.Contains(answer, `"result"`) || f.Upstreams()[1].State != connector.Ready || b.opened.Load() != sessions {
+		t.Errorf("after a reload without the variable: %s, %+v", answer, f.Upstreams()[1])
+	}
+	// Another key of the upstream takes effect, and each reload says that the variable is not set.
+	f.write(t, "env_file: "+vars+"\nupstreams:\n  a: "+a.entry("")+"\n  b: "+b.entry(`, "headers": {"X-Key": "${UNSET_HERE}"}, "tools": {"deny": ["*"]}`)+"\n")
+	polltest.Until(t, "the deny list is in force", func() bool { return !strings.Contains(listOf(t, f.Gateway), "b__b") })
+	if last := f.lastReload.Load(); len(last.Kept) != 1 || !slices.Equal(last.Changed, []string{"b"}) || f.Upstreams()[1].State != connector.Ready {
+		t.Errorf("the second reload: %+v", last)
+	}
+	set("UNSET_HERE=key\n")
+	polltest.Until(t, "nothing is kept", func() bool { return f.lastReload.Load().Kept == nil })
 }

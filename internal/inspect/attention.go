@@ -37,6 +37,12 @@ func (i *Inspector) Attention(s *Status) []Attention {
 	if r := s.Change; r != nil && len(r.NeedsRestart) > 0 {
 		warnings = append(warnings, Attention{"restart", SeverityWarning, "", "Changes of these keys take effect after a restart: " + strings.Join(r.NeedsRestart, ", ") + "."})
 	}
+	if r := s.Reload; r != nil {
+		for _, k := range r.Kept {
+			message := fmt.Sprintf("A reload found that %s is not set, so the configuration before is in force. Set it before the next start. %s", strings.Join(k.Variables, ", "), k.Errors[0])
+			errs = append(errs, Attention{"reload", SeverityError, k.Upstream, message})
+		}
+	}
 	for _, u := range s.Upstreams {
 		switch about := (Attention{"upstream", SeverityError, u.Name, u.Reason}); {
 		case u.GrantMissing:

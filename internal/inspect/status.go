@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -25,8 +26,8 @@ type Status struct {
 	URL      string    `json:"mcp_url,omitempty"`   // of MCP, for mode http
 	AdminURL string    `json:"admin_url,omitempty"` // of health and metrics
 	Waiting  []string  `json:"waiting,omitempty"`   // what it waits for before it is ready
-	// Failing has failures that do not affect readiness: a store that does not answer, and issuers whose keys
-	// cannot be fetched.
+	// Failing has failures that do not affect readiness: a store that does not answer, issuers whose keys
+	// cannot be fetched, and a certificate that cannot be renewed.
 	Failing []string `json:"failing,omitempty"`
 	// AuditError is why the last line of the audit could not be written. Calls are refused
 	// until one can be.
@@ -92,18 +93,36 @@ type LastReload struct {
 
 // ReloadReport is the result of a reload. It is also the answer to POST /-/reload.
 type ReloadReport struct {
-	Status       string        `json:"status"` // reloaded, unchanged or refused
-	Added        []string      `json:"added,omitempty"`
-	Removed      []string      `json:"removed,omitempty"`
-	Changed      []string      `json:"changed,omitempty"`
-	OtherKeys    bool          `json:"other_keys,omitempty"`
-	Keys         []string      `json:"keys,omitempty"`        // outside of upstreams, that have changed
-	RulesAdded   []string      `json:"rules_added,omitempty"` // of policy and profiles, the first of them, as below
-	RulesRemoved []string      `json:"rules_removed,omitempty"`
-	RulesChanged []string      `json:"rules_changed,omitempty"`
-	NeedsRestart []string      `json:"needs_restart,omitempty"`
-	Errors       []ReloadError `json:"errors,omitempty"`
-	Causes       []string      `json:"causes,omitempty"` // file, sighup or api
+	Status       string   `json:"status"` // reloaded, unchanged or refused
+	Added        []string `json:"added,omitempty"`
+	Removed      []string `json:"removed,omitempty"`
+	Changed      []string `json:"changed,omitempty"`
+	OtherKeys    bool     `json:"other_keys,omitempty"`
+	Keys         []string `json:"keys,omitempty"`        // outside of upstreams, that have changed
+	RulesAdded   []string `json:"rules_added,omitempty"` // of policy and profiles, the first of them, as below
+	RulesRemoved []string `json:"rules_removed,omitempty"`
+	RulesChanged []string `json:"rules_changed,omitempty"`
+	NeedsRestart []string `json:"needs_restart,omitempty"`
+	Causes       []string `json:"causes,omitempty"` // file, sighup or api
+	// Kept are upstreams whose new configuration needs variables that are not set. They keep the one before.
+	Kept   []KeptUpstream `json:"kept,omitempty"`
+	Errors []ReloadError  `json:"errors,omitempty"`
+}
+
+// KeptUpstream is an upstream that a reload did not change, because variables are not set.
+type KeptUpstream struct {
+	Upstream  string        `json:"upstream"`
+	Variables []string      `json:"variables"`
+	Errors    []ReloadError `json:"errors"` // one for each place that refers to one of them
+}
+
+// String says which upstream keeps its configuration, and why.
+func (k KeptUpstream) String() string {
+	verb := "is"
+	if len(k.Variables) > 1 {
+		verb = "are"
+	}
+	return fmt.Sprintf("%s keeps the configuration before, because %s %s not set", k.Upstream, strings.Join(k.Variables, ", "), verb)
 }
 
 // The results of a reload.
