@@ -15,6 +15,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/clientauth"
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/demo"
 	"mcpgateway/internal/endpoint"
@@ -104,24 +105,44 @@ func (o *checkOptions) run(cmd *cobra.Command) error {
 		}
 	}
 	if err := gateway.CheckTLS(cfg); err != nil {
-		report.Findings = append(report.Findings, inspect.Finding{Severity: inspect.SeverityError, What: "configuration", Message: err.Error(), File: source.File, Path: "tls"})
+		report.Findings = append(report.Findings, placed(source.File, inspect.Finding{Severity: inspect.SeverityError, What: "configuration", Message: err.Error(), Path: "tls"}))
 	}
 	if !o.offline {
 		if err := gateway.CheckStore(cmd.Context(), cfg); err != nil {
-			report.Findings = append(report.Findings, inspect.Finding{Severity: inspect.SeverityWarning, What: "store", Message: fmt.Sprintf("cannot be reached: %v", err), File: source.File, Path: "store"})
+			report.Findings = append(report.Findings, placed(source.File, inspect.Finding{Severity: inspect.SeverityWarning, What: "store", Message: fmt.Sprintf("cannot be reached: %v", err), Path: "store"}))
 		}
 		failing, err := clientauth.CheckIssuers(cmd.Context(), cfg)
 		if err != nil {
 			return err
 		}
 		for _, text := range failing {
-			report.Findings = append(report.Findings, inspect.Finding{Severity: inspect.SeverityWarning, What: "issuer", Message: text, File: source.File, Path: "auth.jwt"})
+			report.Findings = append(report.Findings, placed(source.File, inspect.Finding{Severity: inspect.SeverityWarning, What: "issuer", Message: text, Path: "auth.jwt"}))
 		}
 	}
 	if err := o.upstreams(cmd, cfg, source.File, report); err != nil {
 		return err
 	}
 	return o.print(cmd, report)
+}
+
+// placed sets the place of a finding about a key of a file that was read without errors.
+func placed(file string, f inspect.Finding) inspect.Finding {
+	f.File = file
+	data, err := configfile.Read(file)
+	if err != nil {
+		return f
+	}
+	n, parseErr := configfile.Parse(file, data)
+	if parseErr != nil {
+		return f
+	}
+	for key := range strings.SplitSeq(f.Path, ".") {
+		n = configfile.Child(n, key)
+	}
+	if n != nil {
+		f.Line, f.Column = n.Line, n.Column
+	}
+	return f
 }
 
 func fileFinding(severity string, e config.Error) inspect.Finding {

@@ -61,15 +61,15 @@ func (o *healthOptions) run(cmd *cobra.Command) error {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
-	down, err := askHealth(ctx, target)
+	ailing, err := askHealth(ctx, target)
 	if err != nil {
 		return o.elsewhere(ctx, err)
 	}
 	if !o.ready {
-		down, _ = askHealth(ctx, base+"/readyz") // it says more, and decides nothing
+		ailing, _ = askHealth(ctx, base+"/readyz") // it says more, and decides nothing
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", target)
-	for _, text := range down {
+	for _, text := range ailing {
 		fmt.Fprintf(cmd.OutOrStdout(), "  %s\n", console.Line(text))
 	}
 	return nil
@@ -132,9 +132,9 @@ func localAddress(listen string) string {
 
 var errNothingListens = errors.New("nothing listens there: start the gateway, or give the admin address of the running one with --url, or its configuration with -c")
 
-// askHealth returns no error if the gateway answers that it is healthy, and what is down all the same. It
-// uses no proxy and follows no redirect, so that only the gateway can answer.
-func askHealth(ctx context.Context, target string) (down []string, err error) {
+// askHealth returns no error if the gateway answers that it is healthy, and what is down or fails all the
+// same. It uses no proxy and follows no redirect, so that only the gateway can answer.
+func askHealth(ctx context.Context, target string) (ailing []string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return nil, err
@@ -155,6 +155,7 @@ func askHealth(ctx context.Context, target string) (down []string, err error) {
 		Status  string   `json:"status"`
 		Waiting []string `json:"waiting"`
 		Down    []string `json:"down"`
+		Failing []string `json:"failing"`
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxHealth))
 	if err != nil {
@@ -164,7 +165,7 @@ func askHealth(ctx context.Context, target string) (down []string, err error) {
 		return nil, fmt.Errorf("%s: answered %s, but not with the health page of a gateway; --url must be the admin address", target, resp.Status)
 	}
 	if resp.StatusCode == http.StatusOK {
-		return page.Down, nil
+		return append(page.Down, page.Failing...), nil
 	}
 	return nil, fmt.Errorf("%s: %s: %s", target, page.Status, cmp.Or(strings.Join(page.Waiting, "; "), resp.Status))
 }

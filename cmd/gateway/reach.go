@@ -238,6 +238,8 @@ func (o *reachOptions) ask(ctx context.Context, r *running, method, path string,
 	switch {
 	case resp.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("%s: has no %s; --url must be the admin address of a gateway of this version", r.base, path)
+	case resp.StatusCode == http.StatusUnauthorized && o.url != "":
+		return fmt.Errorf("%s: %s: --header \"Authorization: Bearer TOKEN\"", r.base, strings.TrimSpace(string(data)))
 	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
 		return fmt.Errorf("%s: %s", r.base, strings.TrimSpace(string(data)))
 	}

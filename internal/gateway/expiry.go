@@ -9,12 +9,14 @@ import (
 )
 
 // expiries is a collector of the times at which the credentials of the configuration in force
-// expire, and of grants that are missing. Credentials that never expire have no series.
+// expire, of certificates that could not be renewed, and of grants that are missing. Credentials that never expire have no series.
 type expiries struct{ g *Gateway }
 
 var (
 	certificateExpiry = prometheus.NewDesc("mcp_gateway_certificate_expiry_timestamp_seconds",
 		"When the certificate that the gateway serves expires.", nil, nil)
+	certificateReloaded = prometheus.NewDesc("mcp_gateway_certificate_last_reload_successful",
+		"Whether the files of tls could be used when they were last read: 1 or 0.", nil, nil)
 	keyExpiry = prometheus.NewDesc("mcp_gateway_api_key_expiry_timestamp_seconds",
 		"When the API key of the configuration expires.", []string{"id"}, nil)
 	clientCertExpiry = prometheus.NewDesc("mcp_gateway_upstream_certificate_expiry_timestamp_seconds",
@@ -26,6 +28,7 @@ var (
 // Describe implements prometheus.Collector.
 func (e expiries) Describe(to chan<- *prometheus.Desc) {
 	to <- certificateExpiry
+	to <- certificateReloaded
 	to <- keyExpiry
 	to <- clientCertExpiry
 	to <- grantMissing
@@ -40,6 +43,7 @@ func (e expiries) Collect(to chan<- prometheus.Metric) {
 	}
 	if e.g.certs != nil {
 		gauge(certificateExpiry, tlsfiles.FirstExpiry(e.g.certs.Get))
+		to <- prometheus.MustNewConstMetric(certificateReloaded, prometheus.GaugeValue, oneIf(e.g.certs.Failure() == nil))
 	}
 	now := e.g.generation.Load()
 	for _, k := range now.cfg.Auth.APIKeys { // their ids differ
@@ -51,11 +55,15 @@ func (e expiries) Collect(to chan<- prometheus.Metric) {
 			gauge(clientCertExpiry, tlsfiles.FirstExpiry(c.tls), u.name)
 		}
 		if c.credentials != nil && c.credentials.TakesGrants() {
-			missing := 0.0
-			if c.credentials.NeedsGrant(nil) {
-				missing = 1
-			}
-			to <- prometheus.MustNewConstMetric(grantMissing, prometheus.GaugeValue, missing, u.name)
+			to <- prometheus.MustNewConstMetric(grantMissing, prometheus.GaugeValue, oneIf(c.credentials.NeedsGrant(nil)), u.name)
 		}
 	}
+}
+
+// oneIf is the value of a gauge that is 1 or 0.
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

@@ -519,21 +519,27 @@ func (g *Gateway) failing() []string {
 	all := g.failingParts()
 	for _, e := range g.generation.Load().entries {
 		if sessions, since := e.active.Load().health.Open(); sessions > 0 {
-			all = append(all, fmt.Sprintf("upstream %s fails calls at once: its circuit breaker is open in %d sessions, since %s",
-				e.name, sessions, since.UTC().Format(time.RFC3339)))
+			in := fmt.Sprintf("%d sessions", sessions)
+			if sessions == 1 {
+				in = "1 session"
+			}
+			all = append(all, fmt.Sprintf("upstream %s fails calls at once: its circuit breaker is open in %s, since %s", e.name, in, since.UTC().Format(time.RFC3339)))
 		}
 	}
 	return all
 }
 
-// failingParts returns the store that is away and the issuers whose keys cannot be fetched, one sentence each.
+// failingParts returns the store that is away, the issuers whose keys cannot be fetched and a certificate that cannot be
+// renewed, one sentence each.
 func (g *Gateway) failingParts() []string {
 	var all []string
 	if g.auth != nil {
 		all = g.auth.Failing()
 	}
-	if text := g.failingStore(); text != "" {
-		all = append(all, text)
+	for _, text := range []string{g.failingStore(), g.failingTLS()} {
+		if text != "" {
+			all = append(all, text)
+		}
 	}
 	return all
 }

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"crypto/tls"
+	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -16,6 +18,18 @@ func newCertificates(cfg *config.Config, log *zap.Logger) (*tlsfiles.Files, erro
 	return tlsfiles.Server(tlsfiles.ServerOptions{
 		Cert: cfg.TLS.Cert, Key: cfg.TLS.Key, ClientCA: cfg.TLS.ClientCA, ClientCertOptional: cfg.Auth.Has(config.AuthMTLS),
 	}, log)
+}
+
+// failingTLS says that new files of the key tls cannot be used, "" if the files are in use.
+func (g *Gateway) failingTLS() string {
+	if g.certs == nil {
+		return ""
+	}
+	err := g.certs.Failure()
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("new TLS files cannot be used; the certificate in use expires at %s: %v", tlsfiles.FirstExpiry(g.certs.Get).UTC().Format(time.RFC3339), err)
 }
 
 // CheckTLS returns why the files of the key tls cannot be used, nil if they can or if there

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gatewaytest"
+	"mcpgateway/internal/polltest"
 )
 
 // overTLS returns a client that trusts an authority and sends the given certificate, if any.
@@ -186,5 +188,32 @@ func TestTLSSessionsResume(t *testing.T) {
 		if handshakes != 2 || resumed != 1 {
 			t.Errorf("HTTP/2 %v: %d handshakes, of which %d resumed, want 2 and 1", h2, handshakes, resumed)
 		}
+	}
+}
+
+// New files of tls that cannot be used show in /readyz, in the status and in a metric, with the paths of the files.
+func TestFailedRenewalShows(t *testing.T) {
+	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
+	ca.WriteFiles(dir)
+	g, _ := start(t, fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem}\n", dir)+aDisabledUpstream, false)
+	const series = "mcp_gateway_certificate_last_reload_successful"
+	if got := gauge(t, g, series); got != "1" {
+		t.Errorf("at the start the metric is %q", got)
+	}
+	if err := os.WriteFile(dir+"/cert.pem", []byte("bad"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	polltest.Until(t, "the metric is 0", func() bool { return gauge(t, g, series) == "0" })
+	want := "tls.cert and tls.key: " + dir + "/cert.pem and " + dir + "/key.pem: tls: failed to find any PEM data in certificate input"
+	if ready := page(t, g, "/readyz"); !strings.Contains(ready, `"failing":["new TLS files cannot be used; the certificate in use expires at 2`) || !strings.Contains(ready, want) {
+		t.Errorf("/readyz is %s", ready)
+	}
+	if s, err := g.Status(); err != nil || len(s.Failing) != 1 || !strings.HasSuffix(s.Failing[0], want) {
+		t.Errorf("the status is %+v, %v", s, err)
+	}
+	ca.WriteFiles(dir)
+	polltest.Until(t, "the metric is 1", func() bool { return gauge(t, g, series) == "1" })
+	if ready := page(t, g, "/readyz"); strings.Contains(ready, "failing") {
+		t.Errorf("/readyz is %s", ready)
 	}
 }

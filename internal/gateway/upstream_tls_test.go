@@ -34,7 +34,7 @@ func TestTLSTowardUpstreams(t *testing.T) {
 		", ca: DIR/ca.pem":         "client certificate, which you name under client_cert",
 		", ca: DIR/none.pem" + own: "ca: open " + dir + "/none.pem: no such file",
 		", ca: DIR/empty.pem":      "ca: " + dir + "/empty.pem has no certificates in PEM",
-		", client_cert: {cert: DIR/client.pem, key: DIR/key.pem}": "client_cert: tls: private key does not match public key",
+		", client_cert: {cert: DIR/client.pem, key: DIR/key.pem}": "client_cert: " + dir + "/client.pem and " + dir + "/key.pem: tls: private key does not match public key",
 	} {
 		g := front(keys)
 		polltest.Until(t, "the upstream to settle", func() bool { return g.Upstreams()[0].State == connector.Down })

@@ -3,7 +3,6 @@ package tlsfiles
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"os"
 
 	"go.uber.org/zap"
@@ -33,9 +32,9 @@ func (o ClientOptions) read() (*tls.Config, error) {
 		}
 	}
 	if o.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
+		pair, err := readPair(o.CertName, o.Cert, o.Key)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", o.CertName, err)
+			return nil, err
 		}
 		out.Certificates = []tls.Certificate{pair}
 	}

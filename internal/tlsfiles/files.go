@@ -25,6 +25,7 @@ type Files struct {
 
 	mu      sync.Mutex
 	current *tls.Config // nil before the first success
+	failed  error       // why the files as they are now cannot be used, nil if current is from them
 	loaded  []stamp
 	checked time.Time
 }
@@ -41,18 +42,37 @@ type stamp struct {
 func (f *Files) Get() (*tls.Config, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.look()
+	if f.current == nil {
+		return nil, f.failed
+	}
+	return f.current, nil
+}
+
+// Failure returns why the files as they are now cannot be used, nil if they are in use. It reads
+// changed files as Get does, so that a server without new connections reports them too.
+func (f *Files) Failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.look()
+	return f.failed
+}
+
+// look reads the files if there is nothing in use, or if they have changed. The caller holds mu.
+func (f *Files) look() {
 	now := time.Now()
 	if f.current == nil {
 		f.loaded, f.checked = f.stamps(), now
-		var err error
-		f.current, err = f.read()
-		return f.current, err
+		var next *tls.Config
+		if next, f.failed = f.read(); f.failed == nil {
+			f.current = next
+		}
+		return
 	}
 	if now.Sub(f.checked) >= checkInterval {
 		f.checked = now
 		f.renew()
 	}
-	return f.current, nil
 }
 
 // renew reads the files if they have changed. The caller holds mu.
@@ -69,7 +89,7 @@ func (f *Files) renew() {
 		f.current = next
 		f.log.Info("TLS files have changed and are in use")
 	}
-	f.loaded = stamps
+	f.loaded, f.failed = stamps, err
 }
 
 func (f *Files) stamps() []stamp {
@@ -80,6 +100,24 @@ func (f *Files) stamps() []stamp {
 		}
 	}
 	return all
+}
+
+// readPair reads a certificate and its key. The error begins with the keys of the configuration
+// and names the files.
+func readPair(keys, certFile, keyFile string) (tls.Certificate, error) {
+	cert, err := os.ReadFile(certFile)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("%s: %w", keys, err)
+	}
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("%s: %w", keys, err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("%s: %s and %s: %w", keys, certFile, keyFile, err)
+	}
+	return pair, nil
 }
 
 // readPool reads a file with the certificates of authorities.

@@ -55,6 +55,9 @@ func TestCertificateFilesChange(t *testing.T) {
 	if serial() != second || logs.FilterLevelExact(zap.WarnLevel).Len() != 1 {
 		t.Errorf("after a bad file: %v", logs.All())
 	}
+	if err := c.Failure(); err == nil || !strings.HasPrefix(err.Error(), "tls.cert and tls.key: "+dir+"/cert.pem and "+dir+"/key.pem: tls: failed to find any PEM data in key input") {
+		t.Errorf("the failure is %v", err)
+	}
 	serial()
 	if n := logs.FilterLevelExact(zap.WarnLevel).Len(); n != 1 {
 		t.Errorf("one bad file was reported %d times", n)
@@ -62,6 +65,9 @@ func TestCertificateFilesChange(t *testing.T) {
 	ca.WriteFiles(dir)
 	if serial() == second {
 		t.Error("the certificate after the bad file is not in use")
+	}
+	if err := c.Failure(); err != nil {
+		t.Errorf("the good files: %v", err)
 	}
 	// The metric looks at the files, too.
 	if err := os.WriteFile(dir+"/key.pem", []byte("no key"), 0o600); err != nil {

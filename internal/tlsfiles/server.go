@@ -3,7 +3,6 @@ package tlsfiles
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -26,9 +25,9 @@ var protocols = []string{"h2", "http/1.1"}
 func Server(o ServerOptions, log *zap.Logger) (*Files, error) {
 	f := &Files{files: []string{o.Cert, o.Key, o.ClientCA}, log: log}
 	f.read = func() (*tls.Config, error) {
-		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
+		pair, err := readPair("tls.cert and tls.key", o.Cert, o.Key)
 		if err != nil {
-			return nil, fmt.Errorf("tls.cert and tls.key: %w", err)
+			return nil, err
 		}
 		out := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, Certificates: []tls.Certificate{pair}}
 		if o.ClientCA == "" {
@@ -65,7 +64,7 @@ func FirstExpiry(get func() (*tls.Config, error)) (first time.Time) {
 	for _, pair := range conf.Certificates {
 		for _, der := range pair.Certificate {
 			cert, err := x509.ParseCertificate(der)
-			if err == nil && (first.IsZero() || cert.NotAfter.Before(first)) { // LoadX509KeyPair has parsed the first one
+			if err == nil && (first.IsZero() || cert.NotAfter.Before(first)) { // X509KeyPair has parsed the first one
 				first = cert.NotAfter
 			}
 		}
