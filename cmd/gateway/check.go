@@ -99,7 +99,9 @@ func (o *checkOptions) run(cmd *cobra.Command) error {
 		for _, v := range u.Unset {
 			if !u.Disabled && o.wanted(u.Name) {
 				f := fileFinding(inspect.SeverityError, v.Place)
-				f.What, f.Upstream = "unset", u.Name
+				if f.Upstream = u.Name; v.Name != "" {
+					f.What = "unset"
+				}
 				report.Findings = append(report.Findings, f)
 			}
 		}

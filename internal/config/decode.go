@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -39,7 +40,8 @@ type decoder struct {
 	root  *yaml.Node      // its content
 	rules *[]*locatedRule // of the configuration and its rule files
 
-	profiles []*mapping // in file order
+	profiles []*mapping        // in file order
+	settings []configfile.Pair // of a host, beside its servers
 }
 
 func newDecoder(src source, root *yaml.Node, data []byte) *decoder {
@@ -172,7 +174,7 @@ func (d *decoder) keyed(n *yaml.Node, p configfile.Path, v reflect.Value) {
 	if n.Kind == yaml.SequenceNode {
 		hint := ""
 		if p.Pattern == "upstreams" && p.Text != p.Pattern { // written as mcpServers or servers
-			hint = "; make a gateway.yaml of this file with gateway import"
+			hint = "; " + makeOne
 		}
 		d.Errorf(n, p, "must be a mapping from names, such as {name: {…}}, not a list%s", hint)
 		return
@@ -273,12 +275,12 @@ func (d *decoder) unknown(pr configfile.Pair, p configfile.Path, s *shape) strin
 		d.withoutEffect(pr, at, hint)
 		return ""
 	}
-	if p.Pattern == "" && slices.Contains(hostServerKeys, pr.Name) {
+	if p.Pattern == "" && (slices.Contains(hostServerKeys, pr.Name) || pr.Name == gooseKey && IsGoose(pr.Value)) {
 		if hasKey(d.root, "mcpServers", "servers") {
 			d.withoutEffect(pr, at, "servers in it are read by gateway import only")
 			return ""
 		}
-		d.Errorf(pr.Key, at, "holds servers in a host's own form; make a gateway.yaml of this file with gateway import")
+		d.Errorf(pr.Key, at, "holds servers in a host's own form; %s", makeOne)
 		return "upstreams"
 	}
 	names := s.names()
@@ -288,7 +290,7 @@ func (d *decoder) unknown(pr configfile.Pair, p configfile.Path, s *shape) strin
 		d.Errorf(pr.Key, at, "unknown key; did you mean %q?", near)
 	case d.hosts && p.Pattern == "":
 		// Hosts have other settings in the same file.
-		d.withoutEffect(pr, at, "")
+		d.settings = append(d.settings, pr)
 	case p.Pattern == "" && IsServer(pr.Value):
 		d.Errorf(pr.Key, at, "unknown key; write an upstream below upstreams, indented more than that")
 		return "upstreams"
@@ -323,6 +325,28 @@ func (d *decoder) withoutEffect(pr configfile.Pair, at configfile.Path, hint str
 		hint = "; " + hint
 	}
 	d.Warnf(pr.Key, at, "has no effect here%s", hint)
+}
+
+// settingsWithoutEffect warns of the settings of a host: of all in one warning, since some hosts have dozens.
+func (d *decoder) settingsWithoutEffect() {
+	if len(d.settings) == 0 {
+		return
+	}
+	first, others := d.settings[0], d.settings[1:]
+	at := configfile.Path{}.Key(first.Name, first.Name)
+	if len(others) == 0 {
+		d.withoutEffect(first, at, "")
+		return
+	}
+	var names []string
+	for _, pr := range others[:min(len(others), 3)] {
+		names = append(names, configfile.Quote(pr.Name))
+	}
+	more := ""
+	if n := len(others) - len(names); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	d.Warnf(first.Key, at, "has no effect here, and neither have the other settings of the host: %s%s", strings.Join(names, ", "), more)
 }
 
 // choice returns the key that has a value among its choices, "" if none has.

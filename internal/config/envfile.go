@@ -39,9 +39,14 @@ func (d *decoder) readVariables() {
 	}
 }
 
-// mergeEnvFile adds the variables of envFile that env does not set.
+// mergeEnvFile adds the variables of envFile that env does not set. A file that cannot be read takes down this upstream
+// alone, as a variable that is not set does: hosts name files of projects that come and go.
 func (e *entry) mergeEnvFile(m *mapping) {
 	data, err := m.d.readVariableFile(e.EnvFile)
+	if unread, ok := errors.AsType[*unreadError](err); ok {
+		e.leaveUnread(m, unread)
+		return
+	}
 	if err != nil {
 		m.errorf("envFile", "%v", err)
 		return
@@ -53,11 +58,21 @@ func (e *entry) mergeEnvFile(m *mapping) {
 	}
 }
 
-// readVariableFile reads a file within the bound of all expansions.
+// unreadError is the error of a file of variables that cannot be read.
+type unreadError struct {
+	file   string
+	reason error
+}
+
+func (e *unreadError) Error() string {
+	return fmt.Sprintf("%s cannot be read: %v", configfile.Quote(e.file), e.reason)
+}
+
+// readVariableFile reads a file within the bound of all expansions. The error is an *unreadError or about the bound.
 func (d *decoder) readVariableFile(file string) ([]byte, error) {
 	data, err := d.read(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read: %w", configfile.Quote(file), configfile.Reason(err))
+		return nil, &unreadError{file, configfile.Reason(err)}
 	}
 	return data, d.vars.take(len(data))
 }

@@ -23,7 +23,8 @@ func (u Upstream) Hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// writeUnset writes the variables that are not set: a value that lacks one differs from the value with an empty one.
+// writeUnset writes the variables that are not set: a value that lacks one differs from the value with an empty one. So
+// does an envFile that cannot be read from an empty file.
 func (u Upstream) writeUnset(h hash.Hash) {
 	for _, v := range u.Unset {
 		writeString(h, v.Name)

@@ -47,6 +47,32 @@ func HostKeyHint(key string) string { return hostKeys["upstreams.*."+key] }
 // package hostimport reads.
 var hostServerKeys = []string{"context_servers", "mcp", "mcp_servers", "amp.mcpServers", "mcp.servers"}
 
+// gooseKey is the top-level key of Goose for its servers, see [IsGoose].
+const gooseKey = "extensions"
+
+// makeOne is the advice for files of hosts in a form that only package hostimport reads.
+const makeOne = "make a gateway.yaml of this file with gateway import"
+
+// editorVariables are the names that editors replace in their files, and package hostimport too. Their other forms, such
+// as ${/}, are not names of variables.
+var editorVariables = []string{"userHome", "workspaceFolder", "workspaceRoot", "workspaceFolderBasename", "pathSeparator", "extensionInstallFolder", "execPath"}
+
+// IsGoose reports whether a value holds extensions of Goose. Other hosts have other things under this key.
+func IsGoose(n *yaml.Node) bool {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 1; i < len(n.Content); i += 2 {
+		if kind := configfile.Child(configfile.Resolve(n.Content[i]), "type"); kind != nil {
+			switch kind.Value {
+			case "stdio", "sse", "streamable_http", "builtin", "platform", "frontend", "inline_python":
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // IsServer reports whether a value has the form of a server: a mapping with a command or a url.
 func IsServer(n *yaml.Node) bool {
 	if n.Kind != yaml.MappingNode {

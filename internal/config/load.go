@@ -66,10 +66,11 @@ func parse(src source, data []byte) (*Config, error) {
 		return nil, Errors{parseErr}
 	}
 	d := newDecoder(src, root, data)
-	d.hosts = hasKey(root, "mcpServers", "servers") || hasKey(root, hostServerKeys...)
+	d.hosts = hasKey(root, "mcpServers", "servers") || hasKey(root, hostServerKeys...) || IsGoose(configfile.Child(root, gooseKey))
 	d.readVariables()
 	var doc document
 	d.structure(root, root, configfile.Path{}, "", reflect.ValueOf(&doc).Elem())
+	d.settingsWithoutEffect()
 	if len(d.Errors) > 0 {
 		return nil, d.Errors.Sorted()
 	}

@@ -11,12 +11,13 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// UnsetVariable is a variable that a file refers to and that is not set.
+// UnsetVariable is a variable that a file refers to and that is not set, or an envFile that cannot be read.
 type UnsetVariable struct {
-	Name  string
+	Name  string // "" for an envFile
 	Input string // the id of the host's input that the variable stands for; "" for others
 	Key   string // of the upstream, such as env; it has the value
-	// Place is the value that refers to the variable. Its message says how to set the variable.
+	// Place is the value that refers to the variable or names the file. Its message says how to set the variable, or why the
+	// file cannot be read.
 	Place Error
 }
 
@@ -53,12 +54,22 @@ func (d *decoder) leaveUnset(n *yaml.Node, p configfile.Path, f *field, v reflec
 	for _, variable := range missing {
 		variable.Key, _, _ = strings.Cut(strings.TrimPrefix(p.Pattern, "upstreams.*."), ".")
 		variable.Key = strings.TrimSuffix(variable.Key, "[]")
-		variable.Place = Error{File: d.file, Line: n.Line, Col: n.Column, Path: p.Text, Msg: unsetError{variable}.Error()}
+		msg := unsetError{variable}.Error()
+		if d.hosts && slices.Contains(editorVariables, variable.Name) {
+			msg = fmt.Sprintf("only hosts know ${%s}; %s", variable.Name, makeOne)
+		}
+		variable.Place = Error{File: d.file, Line: n.Line, Col: n.Column, Path: p.Text, Msg: msg}
 		*d.unset = append(*d.unset, variable)
 	}
 	if f.typ == reflect.TypeFor[Secret]() || f.typ.Kind() == reflect.String {
 		_ = f.set(v, n.Value)
 	}
+}
+
+// leaveUnread records an envFile that cannot be read: the upstream lacks its variables.
+func (e *entry) leaveUnread(m *mapping, reason error) {
+	at, p := m.place("envFile")
+	e.Unset = append(e.Unset, UnsetVariable{Place: Error{File: m.d.file, Line: at.Line, Col: at.Column, Path: p.Text, Msg: reason.Error()}})
 }
 
 // takeUnset returns the variables that the upstream lacks, each once for each of its values.
@@ -73,7 +84,7 @@ func (u *Upstream) lacks(key string) bool {
 	return slices.ContainsFunc(u.Unset, func(v UnsetVariable) bool { return strings.HasSuffix(v.Place.Path, "."+key) })
 }
 
-// UnsetError says which variables an upstream lacks, where, and how to set them; nil if it lacks none.
+// UnsetError says which variables and files an upstream lacks, where, and how to set them; nil if it lacks none.
 func (u Upstream) UnsetError() error {
 	var errs Errors
 	for _, v := range u.Unset {

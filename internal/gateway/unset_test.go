@@ -65,3 +65,19 @@ func TestUnsetVariable(t *testing.T) {
 	set("UNSET_HERE=key\n")
 	polltest.Until(t, "nothing is kept", func() bool { return f.lastReload.Load().Kept == nil })
 }
+
+// An envFile that cannot be read takes down its upstream alone, and a running gateway notices when it appears.
+func TestMissingEnvFile(t *testing.T) {
+	a := newScripted(t, "a")
+	vars := filepath.Join(t.TempDir(), "vars.env")
+	f := runFile(t, "upstreams:\n  a: "+a.entry("")+"\n  b: {command: /nonexistent/program, envFile: "+vars+"}\n")
+	polltest.Until(t, "a is ready", func() bool { return f.Upstreams()[0].State == connector.Ready })
+	polltest.Until(t, "b is down", func() bool { return f.Upstreams()[1].State == connector.Down })
+	if down := f.Upstreams()[1]; len(down.Unset) != 1 || !strings.HasSuffix(down.Reason, "upstreams.b.envFile: \""+vars+"\" cannot be read: no such file or directory") {
+		t.Errorf("b is %+v", down)
+	}
+	if err := os.WriteFile(vars, []byte("A=1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	polltest.Until(t, "the file is read", func() bool { return f.Upstreams()[1].Unset == nil })
+}

@@ -12,22 +12,6 @@ const timeoutKey = "\x00timeout"
 // gooseKeys are the names that other hosts have for the keys of Goose.
 var gooseKeys = map[string]string{"cmd": "command", "envs": "env", "env_keys": "env_vars", "uri": "url", "available_tools": "enabledTools"}
 
-// isGoose reports whether a value holds extensions of Goose. Other hosts have other things under this key.
-func isGoose(n *yaml.Node) bool {
-	if n.Kind != yaml.MappingNode {
-		return false
-	}
-	for i := 1; i < len(n.Content); i += 2 {
-		if kind := configfile.Child(configfile.Resolve(n.Content[i]), "type"); kind != nil {
-			switch kind.Value {
-			case "stdio", "sse", "streamable_http", "builtin", "platform", "frontend", "inline_python":
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // gooseEntry returns an extension of Goose with the keys of other hosts, nil if it is left out.
 func (im *importer) gooseEntry(p configfile.Pair, at configfile.Path) *yaml.Node {
 	if p.Value.Kind != yaml.MappingNode {

@@ -191,7 +191,7 @@ func (im *importer) groups(root *yaml.Node) []group {
 		case "mcpServers", "servers", "context_servers", "mcp_servers", "amp.mcpServers", "mcp.servers":
 			add(p, at)
 		case "extensions":
-			if isGoose(p.Value) {
+			if config.IsGoose(p.Value) {
 				groups = append(groups, group{node: p.Value, path: at, folder: workspaceOf(im.host.Folder), goose: true})
 			}
 		case "inputs":

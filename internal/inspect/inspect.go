@@ -68,9 +68,10 @@ type Profile struct {
 	Items [call.Kinds]int // how many items of each kind it has
 }
 
-// UnsetVariable is a variable that the configuration of an upstream refers to and that is not set.
+// UnsetVariable is a variable that the configuration of an upstream refers to and that is not set, or an envFile that
+// cannot be read.
 type UnsetVariable struct {
-	Name         string
+	Name         string // "" for an envFile
 	File         string // the place that refers to it
 	Line, Column int
 	Path         string
