@@ -49,7 +49,16 @@ type Config struct {
 	// by position.
 	Warnings []Warning `yaml:"-"`
 
-	expansions []expansion // the values of ${…}
+	expansions []expansion                 // the values of ${…}
+	variables  func(string) (string, bool) // those that ${NAME} finds, nil for Default
+}
+
+// Variable returns the value that ${NAME} has in the file: that of the environment, or else of env_file.
+func (c *Config) Variable(name string) (string, bool) {
+	if c.variables == nil {
+		return "", false
+	}
+	return c.variables(name)
 }
 
 // Compression says which answers are compressed for clients that accept it.

@@ -75,7 +75,7 @@ func parse(src source, data []byte) (*Config, error) {
 		return nil, d.Errors.Sorted()
 	}
 	slices.SortStableFunc(d.Warnings, configfile.CompareWarnings)
-	doc.Config.Warnings, doc.Config.expansions = d.Warnings, d.vars.done
+	doc.Config.Warnings, doc.Config.expansions, doc.Config.variables = d.Warnings, d.vars.done, d.vars.src.env
 	return &doc.Config, nil
 }
 

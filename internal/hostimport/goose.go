@@ -19,10 +19,11 @@ func (im *importer) gooseEntry(p configfile.Pair, at configfile.Path) *yaml.Node
 	}
 	out := *p.Value
 	out.Content = nil
+	im.spelt = map[string]string{timeoutKey: "timeout"}
 	for _, q := range im.file.Pairs(p.Value, at) {
 		key, value := *q.Key, q.Value
 		if name, ok := gooseKeys[q.Name]; ok {
-			key.Value = name
+			key.Value, im.spelt[name] = name, q.Name
 		}
 		switch q.Name {
 		case "type":

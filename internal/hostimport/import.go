@@ -22,9 +22,18 @@ type File struct {
 	Folder string
 }
 
+// isGemini reports whether the file is one of Gemini CLI, which expands $NAME too and has timeouts in milliseconds.
+func (f File) isGemini() bool {
+	switch filepath.Base(f.Folder) {
+	case ".gemini", "gemini-cli", "GeminiCli": // of the user or a project, and of the system
+		return true
+	}
+	return false
+}
+
 // Options say what the configuration is for. The zero value makes a complete configuration.
 type Options struct {
-	// Into is the configuration that the servers are added to. Servers with names that it has are left out.
+	// Into is the configuration that the servers are added to. Servers that it has are left out.
 	Into *config.Config
 	// Taken reports whether a variable must not be used for a value that is moved; nil: all may.
 	Taken func(variable string) bool
@@ -115,6 +124,7 @@ type importer struct {
 	asked  map[string]string // descriptions of its inputs, by id
 	server *server           // the current one
 	here   configfile.Pos    // of the current value
+	spelt  map[string]string // the names of keys in the file, if gooseEntry has replaced them
 }
 
 // server is one server of a host's configuration. Its texts contain references in the form of
@@ -304,6 +314,7 @@ func (im *importer) group(g group) int {
 			im.entry(p.Name, p.Key, p.Value, at, g.folder)
 		} else if value := im.gooseEntry(p, at); value != nil {
 			im.entry(p.Name, p.Key, value, at, g.folder)
+			im.spelt = nil
 		}
 	}
 	return len(pairs)
@@ -315,8 +326,11 @@ func (im *importer) nameServers() {
 	kept := im.servers[:0]
 	for _, s := range im.servers {
 		base := config.NameOf(s.key)
-		if im.Into != nil && slices.ContainsFunc(im.Into.Upstreams, func(u config.Upstream) bool { return u.Name == base }) {
+		if u := im.existing(s, base); u == base {
 			im.leaveOut(s, "is left out: there is an upstream %s already", base)
+			continue
+		} else if u != "" {
+			im.leaveOut(s, "is left out: the upstream %s is the same server", u)
 			continue
 		}
 		if is := im.ownGateway(s); is != "" {
@@ -328,12 +342,14 @@ func (im *importer) nameServers() {
 			continue
 		}
 		s.name = base
-		for n := 2; taken[s.name] != nil; n++ {
+		for n := 2; taken[s.name] != nil || im.hasUpstream(s.name); n++ {
 			end := fmt.Sprintf("-%d", n)
 			s.name = strings.TrimRight(base[:min(len(base), config.MaxName-len(end))], "-") + end
 		}
 		if first := taken[base]; first != nil {
 			im.warnServer(s, "is named %s here, since %s at %s:%v is named %s", s.name, configfile.Quote(first.key), first.file, first.at, base)
+		} else if im.hasUpstream(base) {
+			im.warnServer(s, "is named %s here, since the upstream %s is another server", s.name, base)
 		} else if s.name != s.key {
 			im.warnServer(s, "is named %s here", s.name)
 		}

@@ -25,7 +25,8 @@ type placeholder struct {
 	note  string
 	uses  []string
 	input string // id of an editor's input, "" for others
-	plain bool   // the host's file has ${NAME}, without env:
+	plain bool   // the host's file has ${NAME}, without env:, or $NAME
+	bare  bool   // the host's file has $NAME
 	index int    // among the importer's placeholders, from 1; 0 before the first mark
 }
 
@@ -33,6 +34,9 @@ type placeholder struct {
 func (s *placeholder) original() string {
 	if s.moved {
 		return s.value
+	}
+	if s.bare {
+		return "$" + s.ref
 	}
 	return "${" + cmp.Or(s.ref, s.base) + "}"
 }
@@ -78,15 +82,27 @@ func (im *importer) render(text string) string {
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // hostRef matches the references of hosts: ${…}, {env:…}, {file:…} and ${{ secrets.… }}.
-var hostRef = regexp.MustCompile(`\$\{\{\s*(?:secrets|inputs)\.([A-Za-z0-9_.-]+)\s*\}\}|\$\{([^{}]*)\}|\{((?:env|file):[^{}]*)\}`)
+var hostRef = regexp.MustCompile(hostRefs)
+
+const hostRefs = `\$\{\{\s*(?:secrets|inputs)\.([A-Za-z0-9_.-]+)\s*\}\}|\$\{([^{}]*)\}|\{((?:env|file):[^{}]*)\}`
+
+// geminiRef matches the references of Gemini CLI, which expands $NAME in every string of its settings.
+var geminiRef = regexp.MustCompile(hostRefs + `|\$([A-Za-z_][A-Za-z0-9_]*)`)
 
 // refs replaces the references in a value of a host by placeholders.
 func (im *importer) refs(value string, at configfile.Path) string {
 	var b strings.Builder
 	end := 0
-	for _, m := range hostRef.FindAllStringSubmatchIndex(value, -1) {
+	known := hostRef
+	if im.host.isGemini() {
+		known = geminiRef
+	}
+	for _, m := range known.FindAllStringSubmatchIndex(value, -1) {
 		var inside string
+		bare := len(m) > 8 && m[8] >= 0
 		switch {
+		case bare:
+			inside = value[m[8]:m[9]]
 		case m[2] >= 0:
 			inside = "env:" + config.InputVariable(value[m[2]:m[3]])
 		case m[4] >= 0:
@@ -95,7 +111,13 @@ func (im *importer) refs(value string, at configfile.Path) string {
 			inside = value[m[6]:m[7]]
 		}
 		b.WriteString(value[end:m[0]])
-		put, ok := im.ref(inside, at)
+		var put string
+		ok := true
+		if bare {
+			put = im.mark(&placeholder{ref: inside, plain: true, bare: true, uses: []string{im.use(at)}})
+		} else {
+			put, ok = im.ref(inside, at)
+		}
 		switch {
 		case !ok:
 			put = value[m[0]:m[1]]

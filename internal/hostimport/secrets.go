@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/configfile"
@@ -200,4 +201,34 @@ func (im *importer) moveFromQuery(text string, at configfile.Path) string {
 		}
 	}
 	return "?" + strings.Join(params, "&")
+}
+
+var (
+	// assigned matches NAME=value in a command line for a shell.
+	assigned = regexp.MustCompile(`(?:^|[\s;&|"'])([A-Za-z_][A-Za-z0-9_]*)=(?:"[^"$\x00\s]{4,}"|'[^'$\x00\s]{4,}'|[^\s"'$;&|\x00]{4,})`)
+	// unguessable matches what services put into paths in the place of a key: a UUID, or a long word without separators.
+	unguessable = regexp.MustCompile(`^(?:[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|.*[A-Za-z0-9]{20,}.*)$`)
+)
+
+// noteSecrets warns of values that are copied and may be secrets by their form: their owner has to look.
+func (im *importer) noteSecrets(value string, at configfile.Path) {
+	const stays = "and stays in the file: look through it before you share it"
+	for _, m := range assigned.FindAllStringSubmatch(value, -1) {
+		if config.IsSecretName(m[1]) {
+			im.warn(at, "%s may be a secret, %s", m[1], stays)
+			return
+		}
+	}
+	for _, u := range anyURL.FindAllString(value, -1) {
+		m := urlParts.FindStringSubmatch(u)
+		if m == nil {
+			continue
+		}
+		for part := range strings.SplitSeq(unmarked(m[3]), "/") {
+			if unguessable.MatchString(part) && strings.ContainsAny(part, "0123456789") && strings.ContainsFunc(part, unicode.IsLetter) {
+				im.warn(at, "a part of the path may be a secret, %s", stays)
+				return
+			}
+		}
+	}
 }

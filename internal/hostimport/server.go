@@ -1,9 +1,12 @@
 package hostimport
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -23,7 +26,7 @@ func (im *importer) entry(key string, at, n *yaml.Node, p configfile.Path, folde
 	local, remote := im.hasValue(given, "command"), im.hasValue(given, "url", "serverUrl", "httpUrl")
 	for _, pr := range given {
 		im.here = configfile.PosOf(pr.Value)
-		im.key(pr, p.Key(pr.Name, pr.Name))
+		im.key(pr, im.at(p, pr.Name))
 	}
 	im.here = s.at
 	switch {
@@ -36,6 +39,14 @@ func (im *importer) entry(key string, at, n *yaml.Node, p configfile.Path, folde
 	}
 	im.finish(p, local)
 	im.servers = append(im.servers, s)
+}
+
+// at is the path of a key of the current server, as the file spells it.
+func (im *importer) at(p configfile.Path, key string) configfile.Path {
+	if spelt := im.spelt[key]; spelt != "" {
+		return p.Key(spelt, key)
+	}
+	return p.Key(key, key)
 }
 
 func (im *importer) hasValue(given []configfile.Pair, names ...string) bool {
@@ -102,12 +113,16 @@ func (im *importer) key(pr configfile.Pair, at configfile.Path) {
 		s.none = n.Kind == yaml.SequenceNode && len(n.Content) == 0 // as Copilot CLI writes it
 		im.only(n, at)
 	case timeoutKey:
-		s.timeout = n.Value
+		im.timeout(n.Value, at)
 	case "startup_timeout_sec":
-		im.warn(at, "is left out: the first lists wait startup_wait for servers that still start, and a server may need longer")
+		im.warn(at, "is left out: it has no counterpart; see startup_wait")
 	case "tool_timeout_sec":
 		im.warn(at, "is left out; write timeout for how long a call may go on without progress, such as timeout: 60s")
 	case "timeout", "timeoutMs":
+		if ms, err := strconv.ParseInt(n.Value, 10, 32); err == nil && im.host.isGemini() {
+			im.timeout(fmt.Sprintf("%dms", ms), at)
+			return
+		}
 		im.warn(at, "is left out: hosts do not agree on its unit; write timeout with one, such as timeout: 60s")
 	case "name", "source", "description", "title", "$schema", "version", "icon", "gallery", "provider", "autoStart":
 	default:
@@ -116,6 +131,22 @@ func (im *importer) key(pr configfile.Pair, at configfile.Path) {
 		} else {
 			im.warn(at, "has no effect here and is left out")
 		}
+	}
+}
+
+// timeout reads how long a call may run without progress, which no valid configuration bounds by more than max_duration.
+func (im *importer) timeout(text string, at configfile.Path) {
+	d, err := time.ParseDuration(text)
+	most := config.DefaultUpstream("x").MaxDuration
+	switch {
+	case err != nil || d <= 0:
+		im.warn(at, "is left out: it must be a time above 0")
+	case d > most:
+		im.warn(at, "is left out: a longer timeout than %v needs max_duration too", most)
+	case d%time.Second == 0:
+		im.server.timeout = fmt.Sprintf("%ds", d/time.Second)
+	default:
+		im.server.timeout = fmt.Sprintf("%dms", d/time.Millisecond)
 	}
 }
 
@@ -251,7 +282,8 @@ func (im *importer) warn(at configfile.Path, format string, args ...any) {
 func (im *importer) finish(p configfile.Path, local bool) {
 	s := im.server
 	if !local {
-		s.url = im.moveFromURL(s.url, p.Key("url", "url"))
+		s.url = im.moveFromURL(s.url, im.at(p, "url"))
+		im.noteSecrets(s.url, im.at(p, "url"))
 		s.headers = im.withoutReserved(s.headers, p)
 		if len(s.args) > 0 || s.cwd != "" || s.envFile != "" || len(s.env) > 0 {
 			im.warn(p, "has a url, so env, args, cwd and envFile are left out; to send a value, use headers")
@@ -261,12 +293,13 @@ func (im *importer) finish(p configfile.Path, local bool) {
 	}
 	if words := strings.Fields(s.command); len(s.args) == 0 && len(words) > 1 && !strings.ContainsAny(words[0], `/\'"`) {
 		s.command, s.args = words[0], words[1:]
-		im.warn(p.Key("command", "command"), "is a command line; it is split at its spaces")
+		im.warn(im.at(p, "command"), "is a command line; it is split at its spaces")
 	}
-	s.command = im.moveFromText("command", s.command, p.Key("command", "command"))
-	s.args = im.moveFromArgs(s.args, p.Key("args", "args"))
+	s.command = im.moveFromText("command", s.command, im.at(p, "command"))
+	s.args = im.moveFromArgs(s.args, im.at(p, "args"))
 	for i, arg := range s.args {
 		s.args[i] = im.forProgram(arg)
+		im.noteSecrets(arg, im.at(p, "args").Item(i))
 	}
 	if len(s.headers) > 0 {
 		im.warn(p, "has a command, so headers are left out")

@@ -23,7 +23,11 @@ func (im *importer) write(files []File) ([]byte, error) {
 		vars = slices.DeleteFunc(vars, func(v Variable) bool { return v.Moved })
 	}
 	if len(vars) > 0 {
-		head.WriteString("Set these environment variables before the start:\n")
+		if im.EnvFile != "" {
+			fmt.Fprintf(&head, "Set these variables before the start, in the environment or in %s:\n", oneLine(im.EnvFile))
+		} else {
+			head.WriteString("Set these environment variables before the start:\n")
+		}
 		for _, v := range vars {
 			fmt.Fprintf(&head, "  %s", v.Name)
 			if v.Note != "" {
@@ -75,7 +79,7 @@ func (im *importer) envFile(files []File) string {
 		fmt.Fprintf(&b, "#   %s\n", oneLine(f.Name))
 	}
 	if im.EnvFile != "" {
-		b.WriteString("# The key env_file of gateway.yaml names this file.\n\n")
+		b.WriteString("# The configuration names this file as env_file.\n\n")
 	} else {
 		b.WriteString("# Load them into a shell with: set -a; . ./THIS_FILE; set +a\n\n")
 	}

@@ -1,0 +1,81 @@
+package hostimport
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpgateway/internal/config"
+)
+
+// A server that is an upstream already is left out, under whichever name. Another server gets a name of its own, and is
+// left out when the result is imported into again.
+func TestInto(t *testing.T) {
+	dir := t.TempDir()
+	into := func(text string) *config.Config {
+		t.Helper()
+		cfg, err := config.Parse(filepath.Join(dir, "gateway.yaml"), []byte(text), func(string) (string, bool) { return "", false })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("gateway.env", "TOKEN_A=s3cret-a\n")
+	write("token", "s3cret-f\n")
+	host := File{Name: "mcp.json", Folder: dir, Data: []byte(`{"mcpServers": {
+		"github": {"command": "npx", "args": ["other-github"]},
+		"tickets": {"command": "tickets", "env": {"TOKEN": "s3cret-a"}},
+		"Tickets": {"command": "tickets", "env": {"TOKEN": "s3cret-b"}},
+		"search": {"url": "https://mcp.example.com/mcp", "headers": {"X-Key": "s3cret-a"}},
+		"from-file": {"command": "x", "args": ["--key={file:token}"]},
+		"unset": {"command": "y", "args": ["${NOT_SET}"], "env": {"K": "${NOT_SET}"}}}}`)}
+	im, err := Options{Into: into(`env_file: gateway.env
+upstreams:
+  github: {command: my-github}
+  tickets: {command: tickets, env: {TOKEN: "${TOKEN_A}", MORE: "1"}, timeout: 5s}
+  find: {url: "https://mcp.example.com/mcp", headers: {X-Key: "${TOKEN_A}"}}
+  from-file: {command: x, args: ["--key=${file:token}"]}
+  unset: {command: y, args: ["${NOT_SET}"], env: {K: "${NOT_SET}"}}
+`)}.Import(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range im.Servers {
+		names = append(names, s.Name)
+	}
+	if want := []string{"github-2", "tickets-2"}; !slices.Equal(names, want) {
+		t.Errorf("imported are %v, want %v", names, want)
+	}
+	said := describe(im)
+	for _, want := range []string{
+		"mcpServers.github: is named github-2 here, since the upstream github is another server",
+		"mcpServers.tickets: is left out: there is an upstream tickets already",
+		"mcpServers.Tickets: is named tickets-2 here, since the upstream tickets is another server",
+		"mcpServers.search: is left out: the upstream find is the same server",
+		"mcpServers.from-file: is left out: there is an upstream from-file already",
+		"mcpServers.unset: is left out: there is an upstream unset already",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("nothing says %q:\n%s", want, said)
+		}
+	}
+	write("gateway.env", "TICKETS_TOKEN=s3cret-b\n")
+	im, err = Options{Into: into("env_file: gateway.env\n" + string(im.YAML[strings.Index(string(im.YAML), "upstreams:"):]))}.Import(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range im.Servers {
+		if strings.HasPrefix(s.Name, "github") || s.Name == "tickets-2" {
+			t.Errorf("the second time %s is imported:\n%s", s.Name, describe(im))
+		}
+	}
+}
