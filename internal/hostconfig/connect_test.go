@@ -69,7 +69,7 @@ func checkConnect(t *testing.T, h Host, before []byte, e Entry) []byte {
 	if again, err := h.Connect(after, "gateway", e); err != nil || !bytes.Equal(again, after) {
 		t.Errorf("the second time: %v\n%s", err, again)
 	}
-	if have, found, err := h.Entry(after, "gateway"); err != nil || !found || !have.equal(e) {
+	if have, found, err := h.Entry(after, "gateway", nil); err != nil || !found || !have.equal(e) {
 		t.Errorf("entry %v, %v, %v", have, found, err)
 	}
 	var conflict *Conflict
@@ -83,7 +83,7 @@ func checkConnect(t *testing.T, h Host, before []byte, e Entry) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, found, err := h.Entry(without, "gateway"); found || err != nil {
+	if _, found, err := h.Entry(without, "gateway", nil); found || err != nil {
 		t.Errorf("disconnected: %v, %v", found, err)
 	}
 	d, err := h.parse(before)

@@ -44,6 +44,52 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// An entry with a URL is removed if Connect can have written it.
+func TestDisconnectURL(t *testing.T) {
+	h, _ := Find("claude-code")
+	for _, tc := range []struct {
+		entry, before string
+		ours          bool
+	}{
+		{`{"type": "http", "url": "http://127.0.0.1:8080/mcp"}`, "", true},
+		{`{"type": "http", "url": "http://localhost:8080/mcp/coding", "headers": {"Authorization": "Bearer x"}}`, "", true},
+		{`{"type": "http", "url": "http://[::1]:8080/"}`, "", true},
+		{`{"type": "http", "url": "https://mcp.example.com/base/mcp"}`, "", true},
+		{`{"type": "http", "url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer x"}}`, `{"userID": "1"}`, true},
+		{`{"type": "http", "url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer x"}}`, "", false},
+		{`{"type": "http", "url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer x"}}`, `{"mcpServers": {"gateway": {"url": "https://x"}}}`, false},
+		{`{"type": "sse", "url": "https://mcp.example.com/mcp"}`, "", false},
+		{`{"type": "http", "url": "https://api.example.com/v1"}`, "", false},
+		{`{"url": "http://127.0.0.1:9000/sse", "headers": {"X-Key": "x"}}`, "", false},
+	} {
+		file := []byte(`{"mcpServers": {"gateway": ` + tc.entry + `}}`)
+		_, err := h.Disconnect(file, "gateway", []byte(tc.before))
+		var conflict *Conflict
+		if tc.ours != (err == nil) || err != nil && !errors.As(err, &conflict) {
+			t.Errorf("%s after %s: %v", tc.entry, tc.before, err)
+		}
+		if e, found, err := h.Entry(file, "gateway", []byte(tc.before)); err != nil || !found || tc.ours != (e.URL != "") {
+			t.Errorf("%s is %v, %v, %v", tc.entry, e, found, err)
+		}
+	}
+}
+
+// The last line of a file may be a comment without a line break.
+func TestLastComment(t *testing.T) {
+	h, _ := Find("vscode")
+	before := []byte("{\"servers\": {\"a\": {}}} // end")
+	after, err := h.Connect(before, "gateway", byURL)
+	if want := `{"servers": {"a": {}, "gateway": {"type": "http", "url": "http://127.0.0.1:8080/mcp"}}} // end`; err != nil || string(after) != want {
+		t.Errorf("connected: %v\n%s", err, after)
+	}
+	if without, err := h.Disconnect(after, "gateway", nil); err != nil || string(without) != string(before) {
+		t.Errorf("disconnected: %v\n%s", err, without)
+	}
+	if _, err := h.Connect([]byte("{} /* end"), "gateway", byURL); err == nil {
+		t.Error("a comment without an end is accepted")
+	}
+}
+
 // Disconnect removes the entry wherever it is, and nothing else.
 func TestDisconnectFromWithin(t *testing.T) {
 	const entry = `"gateway": {"command": "/b/gateway", "args": ["stdio", "-c", "/g.yaml"], "env": {"PATH": "/bin"}}`

@@ -3,7 +3,11 @@ package hostconfig
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"reflect"
+	"regexp"
+	"slices"
 )
 
 // Conflict is the error if the name of the entry belongs to another server.
@@ -44,22 +48,69 @@ func (h Host) parse(data []byte) (document, error) {
 }
 
 // Entry returns the gateway under a name in a file, and whether there is any server of that name. The entry is
-// the zero Entry if the server is not a gateway.
-func (h Host) Entry(data []byte, name string) (Entry, bool, error) {
-	d, err := h.parse(data)
-	if err != nil {
-		return Entry{}, false, err
-	}
-	servers, err := d.servers()
+// the zero Entry if the server is not a gateway. before is the file before Connect, nil if it is not known.
+func (h Host) Entry(data []byte, name string, before []byte) (Entry, bool, error) {
+	servers, err := h.servers(data)
 	if err != nil {
 		return Entry{}, false, err
 	}
 	value, found := servers[name]
-	if e, ok := entryOf(value); ok {
+	if e, ok := h.connected(value, name, before); ok {
 		return e, found, nil
 	}
 	return Entry{}, found, nil
 }
+
+// Others returns the names of the servers of a file that are enabled, without the one under a name and without commands
+// of a gateway, sorted.
+func (h Host) Others(data []byte, name string) []string {
+	servers, _ := h.servers(data) // a file with errors has been reported by Connect
+	var others []string
+	for other, value := range servers {
+		m, _ := value.(map[string]any)
+		e, is := entryOf(value)
+		if ours := is && e.URL == ""; !ours && other != name && m["disabled"] != true && m["enabled"] != false {
+			others = append(others, other)
+		}
+	}
+	slices.Sort(others)
+	return others
+}
+
+// servers returns the decoded list of servers of a file, nil if there is none.
+func (h Host) servers(data []byte) (map[string]any, error) {
+	d, err := h.parse(data)
+	if err != nil {
+		return nil, err
+	}
+	return d.servers()
+}
+
+// connected reads an entry that [Host.Connect] can have written. A command is recognized by its words. Any server may
+// have a URL, so one counts if it is that of a gateway on this machine, if the entry has nothing that Connect does not
+// write, or if the file before Connect had no entry of this name. An entry with a URL elsewhere and with headers, in a file
+// whose past is unknown, may be somebody's other server.
+func (h Host) connected(value any, name string, before []byte) (Entry, bool) {
+	e, ok := entryOf(value)
+	if !ok || e.URL == "" {
+		return e, ok
+	}
+	if len(before) > 0 {
+		if servers, err := h.servers(before); err == nil && servers[name] == nil {
+			return e, true
+		}
+	}
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return e, false
+	}
+	loopback := u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
+	isMCP, alone := mcpPath.MatchString(u.Path), reflect.DeepEqual(value, h.decoded(e))
+	return e, loopback && (isMCP || alone) || isMCP && alone
+}
+
+// mcpPath matches the paths of MCP, that of a profile too; a proxy may have put something before it.
+var mcpPath = regexp.MustCompile(`/mcp(?:/[^/]+)?/?$`)
 
 // Connect returns a file of the host with the entry added under a name. A file without content is valid. If the
 // entry is there already, Connect returns data. The error is a *[Conflict] if the name belongs to another server.
@@ -111,7 +162,7 @@ func (h Host) Disconnect(data []byte, name string, before []byte) ([]byte, error
 	if !found {
 		return nil, ErrAbsent
 	}
-	e, ok := entryOf(old)
+	e, ok := h.connected(old, name, before)
 	if !ok {
 		return nil, &Conflict{Name: name, Other: describe(old)}
 	}

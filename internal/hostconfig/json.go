@@ -29,8 +29,18 @@ func parseJSON(data []byte, key string) (document, error) {
 	}
 	var err error
 	if d.root, err = hujson.Parse(d.data); err != nil {
+		// The parser wants a line break after a last comment. It moves nothing before it.
+		if again, err := hujson.Parse(append(bytes.Clone(d.data), '\n')); err == nil {
+			return d.decode(again)
+		}
 		return nil, fmt.Errorf("it is not JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
 	}
+	return d.decode(d.root)
+}
+
+// decode completes a document by its parsed content.
+func (d *jsonDocument) decode(root hujson.Value) (document, error) {
+	d.root = root
 	if d.root.Value.Kind() != '{' {
 		return nil, errors.New("it must hold a JSON object, { … }")
 	}

@@ -28,14 +28,15 @@ func (h Host) Mask(text string, e Entry) string {
 type masker struct {
 	toml   bool
 	shown  []string // values that stay
-	within string   // the quotes of the multi-line string that the line begins in, "" for none
+	within string   // what ends the multi-line string or comment that the line begins in, "" for none
 }
 
 var (
 	tableHeader = regexp.MustCompile(`^\s*\[{1,2}\s*[A-Za-z0-9_-]+\s*(?:\.\s*(?:[A-Za-z0-9_-]+|"[^"\\]*"|'[^']*')\s*)*\]{1,2}\s*$`)
-	multiline   = regexp.MustCompile(`"""|'''`)
-	word        = regexp.MustCompile(`"(?:[^"\\\r\n]|\\.)*"?|'[^'\r\n]*'?|//[^\r\n]*|/\*[^\r\n]*|#[^\r\n]*|[^\s"'{}\[\],:=/#]+`)
+	word        = regexp.MustCompile(`"(?:[^"\\\r\n]|\\.)*"?|'[^'\r\n]*'?|//[^\r\n]*|(?s:/\*.*?\*/)|/\*[^\r\n]*|#[^\r\n]*|[^\s"'{}\[\],:=/#]+`)
 	gaps        = regexp.MustCompile(masked + `(?:[\s:=/]*` + masked + `)+`)
+	// quoted matches the strings and comments of a line of TOML, and the quotes that begin a multi-line string.
+	quoted = regexp.MustCompile(`"""|'''|"(?:[^"\\\r\n]|\\.)*"|'[^'\r\n]*'|#[^\r\n]*`)
 )
 
 // line masks a line, which may end with a line break.
@@ -47,6 +48,14 @@ func (m *masker) line(line string) string {
 		if inside := m.within != ""; m.passes(line) || inside {
 			return masked + strings.TrimLeft(line, strings.TrimRight(line, "\r\n"))
 		}
+	} else if m.within != "" { // a comment
+		_, rest, ends := strings.Cut(line, m.within)
+		if !ends {
+			return masked + strings.TrimLeft(line, strings.TrimRight(line, "\r\n"))
+		}
+		end := masked + " " + m.within
+		m.within = ""
+		return end + m.line(rest)
 	}
 	var out strings.Builder
 	end := 0
@@ -59,17 +68,26 @@ func (m *masker) line(line string) string {
 }
 
 // passes follows the multi-line strings of TOML over a line, and reports whether the line has a part of one.
-func (m *masker) passes(line string) bool {
-	all := multiline.FindAllString(line, -1)
-	for _, quotes := range all {
-		switch m.within {
-		case "":
-			m.within = quotes
-		case quotes:
-			m.within = ""
+func (m *masker) passes(line string) (part bool) {
+	for line != "" {
+		if m.within != "" {
+			_, rest, ends := strings.Cut(line, m.within)
+			if !ends {
+				return true
+			}
+			m.within, line, part = "", rest, true
+			continue
 		}
+		at := quoted.FindStringIndex(line)
+		if at == nil {
+			return part
+		}
+		if text := line[at[0]:at[1]]; text == `"""` || text == "'''" {
+			m.within = text
+		}
+		line = line[at[1]:]
 	}
-	return len(all) > 0
+	return part || m.within != ""
 }
 
 // word masks one word, unless it is a key, a value that stays, or no value at all.
@@ -85,7 +103,14 @@ func (m *masker) word(text, rest string) string {
 		}
 		return text[:1] + masked + text[:1]
 	case '/':
-		return text[:2] + " " + masked
+		if !strings.HasPrefix(text, "/*") {
+			return text[:2] + " " + masked
+		}
+		if !strings.HasSuffix(text, "*/") || len(text) < len("/**/") {
+			m.within = "*/"
+			return "/* " + masked
+		}
+		return "/* " + masked + " */"
 	case '#':
 		if m.toml {
 			return "# " + masked

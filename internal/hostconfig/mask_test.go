@@ -14,12 +14,15 @@ func TestMask(t *testing.T) {
 		"an entry beside others": {
 			"cursor",
 			"{\n  // s3cret\n  \"mcpServers\": {\n    \"a\": {\"env\": {\"KEY\": \"s3cret\"}, \"n\": 4711, \"on\": true}, /* s3cret */\n    \"gateway\": {\n      \"command\": \"/bin/gateway\",\n      \"args\": [\"stdio\", \"-c\", \"/home/me/gateway.yaml\"]\n    }\n  }\n}\n",
-			"{\n  // …\n  \"mcpServers\": {\n    \"a\": {\"env\": {\"KEY\": \"…\"}, \"n\": …, \"on\": true}, /* …\n    \"gateway\": {\n      \"command\": \"/bin/gateway\",\n      \"args\": [\"stdio\", \"-c\", \"/home/me/gateway.yaml\"]\n    }\n  }\n}\n",
+			"{\n  // …\n  \"mcpServers\": {\n    \"a\": {\"env\": {\"KEY\": \"…\"}, \"n\": …, \"on\": true}, /* … */\n    \"gateway\": {\n      \"command\": \"/bin/gateway\",\n      \"args\": [\"stdio\", \"-c\", \"/home/me/gateway.yaml\"]\n    }\n  }\n}\n",
 		},
-		"one line":      {"cursor", `{"mcpServers":{"a":{"args":["--key","s3cret \"x: y"],"env":{}}}}`, `{"mcpServers":{"a":{"args":["…","…"],"env":{}}}}`},
-		"a cut string":  {"zed", "{\"a\": \"s3cret\n  s3cret: 1}\r\n", "{\"a\": \"…\"\n  …}\r\n"},
-		"TOML":          {"codex", "# s3cret\n[mcp_servers.\"a b\".env] \nKEY = \"s3cret\" # s3cret\nn = 4711\nl = ['s3cret',\n  [\"s3cret\"]]\n", "# …\n[mcp_servers.\"a b\".env] \nKEY = \"…\" # …\nn = …\nl = ['…',\n  [\"…\"]]\n"},
-		"TOML of lines": {"codex", "a = \"\"\"\ns3cret = s3cret==\n[s3cret]\n\"\"\"\nb = '''s3cret'''\nargs = [\"stdio\"]\n", "…\n…\n…\n…\n…\nargs = [\"stdio\"]\n"},
+		"one line":                {"cursor", `{"mcpServers":{"a":{"args":["--key","s3cret \"x: y"],"env":{}}}}`, `{"mcpServers":{"a":{"args":["…","…"],"env":{}}}}`},
+		"a comment within a line": {"vscode", `{"servers": {"a": {"command":"s3cret"} /* s3cret */ , "gateway": {"type": "stdio"} , } // s3cret`, `{"servers": {"a": {"command":"…"} /* … */ , "gateway": {"type": "stdio"} , } // …`},
+		"a comment of lines":      {"vscode", "{ /* s3cret\n  s3cret: \"s3cret */ \"a\": \"/* s3cret */\", \"b\": /*/ s3cret */ 1 }", "{ /* …\n… */ \"a\": \"…\", \"b\": /* … */ … }"},
+		"quotes of no string":     {"codex", "a = 1 # \"\"\" s3cret\nb = \"s3cret'''\"\nargs = [\"stdio\"]\n", "a = … # …\nb = \"…\"\nargs = [\"stdio\"]\n"},
+		"a cut string":            {"zed", "{\"a\": \"s3cret\n  s3cret: 1}\r\n", "{\"a\": \"…\"\n  …}\r\n"},
+		"TOML":                    {"codex", "# s3cret\n[mcp_servers.\"a b\".env] \nKEY = \"s3cret\" # s3cret\nn = 4711\nl = ['s3cret',\n  [\"s3cret\"]]\n", "# …\n[mcp_servers.\"a b\".env] \nKEY = \"…\" # …\nn = …\nl = ['…',\n  [\"…\"]]\n"},
+		"TOML of lines":           {"codex", "a = \"\"\"\ns3cret = s3cret==\n[s3cret]\n\"\"\"\nb = '''s3cret'''\nargs = [\"stdio\"]\n", "…\n…\n…\n…\n…\nargs = [\"stdio\"]\n"},
 	} {
 		h, _ := Find(tt.host)
 		if diff := cmp.Diff(tt.want, h.Mask(tt.text, e)); diff != "" {
