@@ -80,8 +80,11 @@ func newDisconnect() *cobra.Command {
 	return cmd
 }
 
+// defaultEntryName is the name of the gateway in a host's list of servers.
+const defaultEntryName = "gateway"
+
 func (o *connectOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.name, "name", "gateway", "`NAME` of the gateway in the host's list of servers")
+	cmd.Flags().StringVar(&o.name, "name", defaultEntryName, "`NAME` of the gateway in the host's list of servers")
 	cmd.Flags().StringVar(&o.at, "file", "", "the host's `FILE`, if it is not at the usual place, such as one of a project")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 }
@@ -143,6 +146,7 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 	}
 	out := cmd.OutOrStdout()
 	if o.print {
+		tryURL(cmd, e)
 		text, err := h.Snippet(o.name, e)
 		if err != nil {
 			return err
@@ -154,12 +158,13 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 	}
 	after, err := h.Connect(f.Data, o.name, e)
 	if err != nil {
-		return o.explain(err, f, host)
+		return o.explain(err, h, f)
 	}
 	if string(after) == string(f.Data) && f.Exists {
 		folded(out, "%s is connected already: %s has %q. Nothing is changed.\n", h.Title, tilde(f.Name), o.name)
 		return nil
 	}
+	tryURL(cmd, e)
 	if ok, err := o.confirm(cmd, h, f, after, e); !ok {
 		return err
 	}
@@ -175,6 +180,7 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 		folded(out, "To check it: %s\n", h.Look)
 	}
 	keyHint(out, h, e)
+	othersHint(out, h, h.Others(after, o.name))
 	if e.URL == "" && h.TakesURL() {
 		o.urlHint(cmd, h, e.Args[2])
 	}
@@ -193,6 +199,23 @@ func (o *connectOptions) urlHint(cmd *cobra.Command, h hostconfig.Host, file str
 			return
 		}
 	}
+}
+
+// othersHint says which servers the host has beside the gateway: it shows the tools of those that are behind it twice.
+func othersHint(out io.Writer, h hostconfig.Host, others []string) {
+	const most = 8
+	if len(others) == 0 {
+		return
+	}
+	var names []string
+	for _, name := range others[:min(len(others), most)] {
+		names = append(names, console.Line(name))
+	}
+	more := ""
+	if len(others) > most {
+		more = fmt.Sprintf(" and %d more", len(others)-most)
+	}
+	folded(out, "%s still has %s%s itself: remove those that are behind the gateway.\n", h.Title, strings.Join(names, ", "), more)
 }
 
 // keyHint prints the header that an entry with a URL needs if the gateway requires a key, because connect does not know
@@ -217,36 +240,65 @@ func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
 		folded(cmd.OutOrStdout(), "%s is not connected: %s has no server %q. Nothing is changed.\n", h.Title, tilde(f.Name), o.name)
 		return nil
 	}
-	if err != nil {
-		return o.explain(err, f, host)
+	if conflict, ok := errors.AsType[*hostconfig.Conflict](err); ok {
+		return fmt.Errorf("%s: %w, and nothing shows that connect has added it. Remove it by hand", f.Name, conflict)
 	}
-	e, _, err := h.Entry(f.Data, o.name)
+	if err != nil {
+		return o.explain(err, h, f)
+	}
+	e, _, err := h.Entry(f.Data, o.name, before)
 	if err != nil {
 		return err
 	}
 	if ok, err := o.confirm(cmd, h, f, after, e); !ok {
 		return err
 	}
+	backup := filepath.Base(f.Backup())
+	then := fmt.Sprintf("The file is as it was before, and its backup %s is removed.", backup)
 	if string(after) == string(before) {
+		if _, err := os.Lstat(f.Backup()); err != nil {
+			then = "The file is removed too, since connect had made it."
+		}
 		err = f.Restore(before)
 	} else {
+		then = fmt.Sprintf("What the file was is in %s, with every secret in it: delete that when you do not need it.", backup)
 		err = f.Replace(after)
 	}
 	if err != nil {
 		return err
 	}
-	folded(cmd.OutOrStdout(), "The gateway is removed from %s.\n%s\n", tilde(f.Name), h.Reload)
+	folded(cmd.OutOrStdout(), "The gateway is removed from %s.\n%s\n%s\n", tilde(f.Name), then, h.Reload)
 	return nil
 }
 
 // explain adds to an error of an edit the file and what to do.
-func (o *connectOptions) explain(err error, f *hostconfig.File, host string) error {
-	var conflict *hostconfig.Conflict
-	if errors.As(err, &conflict) {
-		return fmt.Errorf("%s: %w; choose another name with --name, or remove it first; if connect has added it, by: gateway disconnect %s --name %s",
-			f.Name, err, host, o.name)
+func (o *connectOptions) explain(err error, h hostconfig.Host, f *hostconfig.File) error {
+	conflict, ok := errors.AsType[*hostconfig.Conflict](err)
+	if !ok {
+		return fmt.Errorf("%s: %w", f.Name, err)
 	}
-	return fmt.Errorf("%s: %w", f.Name, err)
+	before, readErr := f.Before()
+	have, _, entryErr := h.Entry(f.Data, o.name, before)
+	if readErr != nil || entryErr != nil || have.URL == "" && have.Command == "" {
+		return fmt.Errorf("%s: %w; choose another name with --name, or remove it first", f.Name, err)
+	}
+	how, instead := "with another command", "change it"
+	switch {
+	case have.URL != "" && o.http == "":
+		how, instead = "by URL", "start a command instead"
+	case have.URL != "":
+		how = "by another URL"
+	case o.http != "":
+		how, instead = "with a command", "use a URL instead"
+	}
+	name := ""
+	if o.name != defaultEntryName {
+		name = " --name " + shellWord(o.name)
+	}
+	if o.at != "" {
+		name += " --file " + shellWord(o.at)
+	}
+	return fmt.Errorf("%s is connected %s (%s). To %s: gateway disconnect %s%s, then connect again", h.Title, how, conflict.Other, instead, h.Name, name)
 }
 
 // entry is the entry to add.
@@ -344,7 +396,17 @@ func (o *connectOptions) confirm(cmd *cobra.Command, h hostconfig.Host, f *hostc
 		head += " (new)"
 	}
 	fmt.Fprintln(out, style.Bold(head))
-	if err := console.Diff(out, style, console.Columns(out), h.Mask(string(f.Data), e), h.Mask(string(after), e)); err != nil {
+	from, to := h.Mask(string(f.Data), e), h.Mask(string(after), e)
+	if from == to { // an unusual form hides the entry
+		entry, err := h.Snippet(o.name, e)
+		if err != nil {
+			return false, err
+		}
+		if from, to = "", string(entry); len(after) < len(f.Data) {
+			from, to = to, from
+		}
+	}
+	if err := console.Diff(out, style, console.Columns(out), from, to); err != nil {
 		return false, err
 	}
 	if o.yes {
@@ -404,7 +466,11 @@ func (o *connectOptions) state(h hostconfig.Host, name string, style console.Sty
 		}
 		return style.Dim(hostNotFound)
 	}
-	e, found, err := h.Entry(f.Data, o.name)
+	before, err := f.Before()
+	if err != nil {
+		return style.Bad("unreadable")
+	}
+	e, found, err := h.Entry(f.Data, o.name, before)
 	switch {
 	case err != nil:
 		return style.Bad("file has errors")

@@ -128,8 +128,8 @@ func (e *edited) addValues(lines string) error {
 	return nil
 }
 
-// save writes the files if the new configuration is valid and only the named upstreams differ.
-func (e *edited) save(stderr io.Writer, changed ...string) error {
+// parse returns the new configuration.
+func (e *edited) parse() (*config.Config, error) {
 	read := func(path string) ([]byte, error) {
 		if path == e.env.Name {
 			return []byte(e.values), nil
@@ -140,6 +140,12 @@ func (e *edited) save(stderr io.Writer, changed ...string) error {
 	if err == nil {
 		err = after.CheckLoops()
 	}
+	return after, err
+}
+
+// save writes the files if the new configuration is valid and only the named upstreams differ.
+func (e *edited) save(stderr io.Writer, changed ...string) error {
+	after, err := e.parse()
 	if err != nil {
 		folded(stderr, "nothing is changed: %s would have these errors:\n", e.name)
 		return err

@@ -124,10 +124,22 @@ func (e *edited) merge(cmd *cobra.Command, files []hostimport.File) (int, error)
 	if err := e.add(im); err != nil {
 		return 0, err
 	}
+	after, err := e.parse()
+	if err != nil {
+		folded(stderr, "nothing is imported: with these servers %s would have these errors:\n", e.name)
+		return 0, err
+	}
 	if err := e.save(stderr, names...); err != nil {
 		return 0, err
 	}
 	fmt.Fprintf(out, "Added to %s:\n  %s\n", e.name, strings.Join(names, "\n  "))
 	e.tell(out, im.Variables)
+	for _, u := range after.Upstreams {
+		for _, v := range u.Unset {
+			if v.Name == "" && slices.Contains(names, u.Name) { // an envFile; tell has named the variables
+				folded(out, "%s stays down until its file is there: %s\n", u.Name, &v.Place)
+			}
+		}
+	}
 	return len(names), nil
 }

@@ -75,7 +75,10 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		_, err = e.merge(cmd, files)
+		n, err := e.merge(cmd, files)
+		if n > 0 {
+			fmt.Fprintf(cmd.OutOrStdout(), "Next: gateway check%s\n", withConfig(o.file))
+		}
 		return err
 	}
 	opts := hostimport.Options{Program: programName()}
@@ -208,7 +211,11 @@ func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 		unset = slices.DeleteFunc(slices.Clone(unset), func(v hostimport.Variable) bool { return v.Moved })
 	}
 	if len(unset) > 0 {
-		fmt.Fprintf(stderr, "\nSet these environment variables before you continue:\n\n")
+		if o.env != "" {
+			folded(stderr, "\nSet these variables before you continue, in the environment or in %s:\n\n", o.env)
+		} else {
+			fmt.Fprintf(stderr, "\nSet these environment variables before you continue:\n\n")
+		}
 		for _, v := range unset {
 			folded(stderr, "  %s%s\n", v.Name, variableSource(v))
 		}
@@ -219,6 +226,14 @@ func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 		return
 	}
 	fmt.Fprintf(stderr, "Then: gateway check -c %s\n", shellWord(o.out))
+}
+
+// withConfig is the flag of a command that names a configuration, "" for the one that run would use.
+func withConfig(file string) string {
+	if file == "" {
+		return ""
+	}
+	return " -c " + shellWord(file)
 }
 
 // shellPath is a path for the command . of a shell, which searches a name without a slash in the PATH.

@@ -74,7 +74,7 @@ func (o *initOptions) run(cmd *cobra.Command, name string) error {
 	}
 	in := ""
 	if name != "gateway.yaml" {
-		in = " -c " + shellWord(name)
+		in = withConfig(name)
 	}
 	imported := 0
 	if take {
