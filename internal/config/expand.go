@@ -75,6 +75,9 @@ func (x *expander) expand(text string) (result string, expanded bool, err error)
 	}
 }
 
+// errNoReference is the error of a ${…} in no known form.
+var errNoReference = errors.New("has a ${…} that is none of ${NAME}, ${NAME:-default} and ${file:PATH}; write $${ for the characters ${")
+
 // take subtracts bytes from the bound.
 func (x *expander) take(n int) error {
 	if n > x.left {
@@ -102,7 +105,7 @@ func (x *expander) lookup(ref string) (string, error) {
 	name, fallback, hasFallback := strings.Cut(strings.TrimPrefix(ref, "env:"), ":-")
 	if !variable.MatchString(name) {
 		// The text is not shown, since it may be part of a password.
-		return "", errors.New("has a ${…} that is none of ${NAME}, ${NAME:-default} and ${file:PATH}; write $${ for the characters ${")
+		return "", errNoReference
 	}
 	value, set := x.src.env(name)
 	switch {

@@ -32,6 +32,9 @@ func (d *decoder) scalar(n *yaml.Node, p configfile.Path, f *field, v reflect.Va
 		d.leaveUnset(n, p, f, v, missing)
 		return false
 	}
+	if d.hosts && errors.Is(err, errNoReference) { // such as ${workspaceFolder:app}
+		err = fmt.Errorf("%w, or %s", err, makeOne)
+	}
 	if err != nil {
 		d.Errorf(n, p, "%v", err)
 		return false

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"mcpgateway/internal/hostconfig"
+)
+
+// connect warns of a URL without MCP, and names the URL below it that has MCP.
+func TestTryURL(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/mcp", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	mux.HandleFunc("/page", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	})
+	s := httptest.NewServer(mux)
+	gone := httptest.NewServer(mux)
+	gone.Close()
+	t.Cleanup(s.Close)
+	for url, want := range map[string]string{
+		"":                    "",
+		s.URL + "/mcp":        "",
+		s.URL:                 "warning: " + s.URL + " does not speak MCP; MCP is at " + s.URL + "/mcp.\n",
+		s.URL + "/?key=k3y":   "warning: " + s.URL + "/ does not speak MCP; MCP is at " + s.URL + "/mcp.\n",
+		s.URL + "/page":       "warning: " + s.URL + "/page does not speak MCP.\n",
+		gone.URL + "/mcp?k=1": "warning: nothing answers at " + gone.URL + "/mcp: start the gateway there before the host.\n",
+	} {
+		var got bytes.Buffer
+		cmd := &cobra.Command{}
+		cmd.SetErr(&got)
+		cmd.SetContext(t.Context())
+		tryURL(cmd, hostconfig.Entry{URL: url})
+		if got.String() != want {
+			t.Errorf("%s: %q, want %q", url, got.String(), want)
+		}
+	}
+}
