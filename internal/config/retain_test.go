@@ -127,3 +127,24 @@ upstreams:
 		t.Errorf("noted (-want +got):\n%s", diff)
 	}
 }
+
+// An upstream whose envFile is gone keeps its connection, as one with a variable that is not set does.
+func TestRetainUnreadEnvFile(t *testing.T) {
+	vars := filepath.Join(t.TempDir(), "vars.env")
+	if err := os.WriteFile(vars, []byte("A=1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := "upstreams: {a: {command: a, envFile: " + vars + "}, b: {command: b}}"
+	running := parsed(t, text)
+	if err := os.Remove(vars); err != nil {
+		t.Fatal(err)
+	}
+	next := parsed(t, text)
+	kept := next.RetainUnset(running)
+	if len(kept) != 1 || kept[0].Name != "a" || len(kept[0].Unset) != 1 {
+		t.Errorf("kept %+v", kept)
+	}
+	if diff := cmp.Diff(running.Upstreams[0].Connection, next.Upstreams[0].Connection, cmp.AllowUnexported(Secret{})); diff != "" {
+		t.Errorf("the connection (-want +got):\n%s", diff)
+	}
+}

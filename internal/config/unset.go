@@ -69,7 +69,7 @@ func (d *decoder) leaveUnset(n *yaml.Node, p configfile.Path, f *field, v reflec
 // leaveUnread records an envFile that cannot be read: the upstream lacks its variables.
 func (e *entry) leaveUnread(m *mapping, reason error) {
 	at, p := m.place("envFile")
-	e.Unset = append(e.Unset, UnsetVariable{Place: Error{File: m.d.file, Line: at.Line, Col: at.Column, Path: p.Text, Msg: reason.Error()}})
+	e.Unset = append(e.Unset, UnsetVariable{Key: "envFile", Place: Error{File: m.d.file, Line: at.Line, Col: at.Column, Path: p.Text, Msg: reason.Error()}})
 }
 
 // takeUnset returns the variables that the upstream lacks, each once for each of its values.

@@ -241,7 +241,7 @@ func reloadReport(c Changes, err error) inspect.ReloadReport {
 		for _, k := range c.Kept {
 			kept := inspect.KeptUpstream{Upstream: k.Name}
 			for _, v := range k.Unset {
-				if !slices.Contains(kept.Variables, v.Name) {
+				if v.Name != "" && !slices.Contains(kept.Variables, v.Name) {
 					kept.Variables = append(kept.Variables, v.Name)
 				}
 				kept.Errors = append(kept.Errors, reloadError(&v.Place))
