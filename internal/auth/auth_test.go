@@ -176,7 +176,7 @@ func TestFaultyOptions(t *testing.T) {
 
 // logged returns the fields of the log line about a refusal.
 func logged(d *Denied) (zapcore.Level, map[string]any) {
-	level, field := d.Log()
+	level, _, field := d.Log()
 	e := zapcore.NewMapObjectEncoder()
 	field.AddTo(e)
 	return level, e.Fields
@@ -253,16 +253,22 @@ func TestRefusalsInTheLog(t *testing.T) {
 			with("iss", "https://evil.example.com", "signature_verified", false, "expected_iss", []any{iss.URL})},
 		{"expired", withToken(iss.Token(audience, claimSet{"exp": now.Unix() - 60})), with("exp", at(-time.Minute))},
 		{"not_yet_valid", withToken(iss.Token(audience, claimSet{"nbf": now.Unix() + 60})), with("nbf", at(time.Minute), "iat", at(0))},
+		{"not_yet_valid", withToken(iss.Token(audience, claimSet{"iat": now.Unix() + 60})), with("iat", at(time.Minute))},
+		{"token_form", withToken(iss.Token(audience, claimSet{"at_hash": "x"})), about},
 		{"claims", withToken(iss.Token(audience, claimSet{"exp": nil})), with("exp", nil, "claim", "exp")},
 		{"claims", withToken(iss.Token(audience, claimSet{"groups": 1})), with("claim", "groups")},
 		{"scope", withToken(iss.Token(audience, claimSet{"scope": "a b"})), with("scope", []any{"a", "b"}, "expected_scope", []any{"mcp"})},
 		{"algorithm", withToken(iss.Sign(claimSet{"alg": "ES256"}, iss.Claims(audience, nil))),
 			with("alg", "ES256", "expected_alg", []any{"RS256"}, "signature_verified", false)},
-		{"signature", withToken(gatewaytest.NewIssuer(t).Sign(claimSet{"kid": "k"}, iss.Claims(audience, nil))), with("kid", "k", "signature_verified", false)},
+		{"signature", withToken(gatewaytest.NewIssuer(t).Sign(claimSet{"kid": "k"}, iss.Claims(audience, nil))),
+			with("kid", "k", "signature_verified", false, "why", `the issuer has no key "k"; it has: rs256-1, es256-1, eddsa-1`)},
+		{"signature", withToken(gatewaytest.NewIssuer(t).Sign(claimSet{}, iss.Claims(audience, nil))), with("kid", "rs256-1", "signature_verified", false)},
 	} {
 		d := refused(t, a, tc.r, tc.reason)
 		level, got := logged(d)
-		tc.want["reason"], tc.want["why"] = tc.reason, d.Public()
+		if tc.want["reason"] = tc.reason; tc.want["why"] == nil {
+			tc.want["why"] = d.Public()
+		}
 		maps.DeleteFunc(tc.want, func(_ string, v any) bool { return v == nil })
 		if diff := cmp.Diff(tc.want, got); diff != "" || level != zapcore.InfoLevel {
 			t.Errorf("%s: level %s (-want +got)\n%s", tc.reason, level, diff)
@@ -284,5 +290,47 @@ func TestRefusalsInTheLogAreBounded(t *testing.T) {
 	_, got := logged(refused(t, a, withToken(iss.Token(audience, claimSet{"iss": long, "sub": []string{long}, "aud": []string{long, "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"}})), "issuer"))
 	if n := len(fmt.Sprint(got)); n > 2000 {
 		t.Errorf("the line has %d bytes", n)
+	}
+	kid := "k\n\u202e\"" + long
+	_, got = logged(refused(t, a, withToken(gatewaytest.NewIssuer(t).Sign(claimSet{"kid": kid}, iss.Claims(audience, nil))), "signature"))
+	if why := fmt.Sprint(got["why"]); len(why) > 300 || strings.ContainsAny(why, "\n\u202e") || !strings.HasPrefix(why, `the issuer has no key "k`) {
+		t.Errorf("why: %q", why)
+	}
+}
+
+// Lines about senders who have no credentials do not use up the rate limit of lines about those
+// who have, and an expired key does not hide another one.
+func TestSortsOfRefusalsInTheLog(t *testing.T) {
+	iss := gatewaytest.NewIssuer(t)
+	key, digest := NewKey()
+	other, otherDigest := NewKey()
+	past := time.Now().Add(-time.Hour)
+	a := forTokens(t, iss, func(o *Options) {
+		o.Keys = []Key{{ID: "ci", SHA256: digest, Expires: past}, {ID: "ci-2", SHA256: otherDigest, Expires: past}}
+	})
+	sorts := make(map[string]string)
+	for name, tc := range map[string]struct {
+		r      *http.Request
+		reason string
+	}{
+		"nothing":           {request(), "missing"},
+		"a key":             {request("X-API-Key", key), "expired_key"},
+		"another key":       {request("X-API-Key", other), "expired_key"},
+		"no token":          {withToken("a.b.c"), "token_form"},
+		"an ID token":       {withToken(iss.Token(audience, claimSet{"at_hash": "x"})), "token_form"},
+		"for another":       {withToken(iss.Token("https://other.example.com", nil)), "audience"},
+		"a forged token":    {withToken(gatewaytest.NewIssuer(t).Sign(claimSet{}, iss.Claims(audience, nil))), "signature"},
+		"an expired token":  {withToken(iss.Token(audience, claimSet{"exp": 1})), "expired"},
+		"a malformed token": {withToken(iss.Token(audience, claimSet{"groups": 1})), "claims"},
+	} {
+		_, sort, _ := refused(t, a, tc.r, tc.reason).Log()
+		if before, ok := sorts[sort]; ok {
+			t.Errorf("%s and %s are of the sort %q", name, before, sort)
+		}
+		sorts[sort] = name
+	}
+	_, first, _ := refused(t, a, withToken(iss.Token(audience, claimSet{"groups": 1, "sub": "bob"})), "claims").Log()
+	if sorts[first] != "a malformed token" {
+		t.Errorf("the sort %q depends on the sender", first) // there may be any number of them
 	}
 }

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -23,7 +24,7 @@ type Examination struct {
 	// Profiles are the names of the only profiles that they may use; nil means all.
 	Profiles []string
 	// Reason is the label of the refusal in metrics and in the log, "" if the credentials
-	// are accepted as far as they could be checked. Message is its text for clients.
+	// are accepted as far as they could be checked. Message is its text.
 	Reason, Message string
 	Checks          []Check
 }
@@ -160,9 +161,15 @@ func (i *issuer) examineSignature(ctx context.Context, x *Examination, text stri
 	}
 	_, err := i.keys.verify(ctx, text, i.signatures)
 	if !errors.Is(err, errUnreachable) {
-		x.add("signature", value, "by a key of the issuer", err == nil)
-		if err != nil {
+		if err == nil {
+			x.add("signature", value, "by a key of the issuer", true)
+			return
+		}
+		lacks := i.keys.lacks(header.Get("kid"))
+		x.add("signature", value, cmp.Or(lacks, "by a key of the issuer"), false)
+		if x.Reason == "" {
 			x.refuse(errSignature)
+			x.Message = cmp.Or(lacks, x.Message)
 		}
 		return
 	}

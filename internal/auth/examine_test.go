@@ -2,6 +2,7 @@ package auth
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,17 @@ func TestExamineIsAuthenticate(t *testing.T) {
 				t.Errorf("%s: the signature is in %+v", wrong, c)
 			}
 		}
+	}
+}
+
+// An unknown key ID is told apart from a forged signature.
+func TestExamineUnknownKeyID(t *testing.T) {
+	iss := gatewaytest.NewIssuer(t)
+	a := forTokens(t, iss)
+	const want = `the issuer has no key "k9"; it has: rs256-1, es256-1, eddsa-1`
+	x := a.Examine(t.Context(), iss.Sign(claimSet{"kid": "k9"}, iss.Claims(audience, nil)), "")
+	if i := slices.IndexFunc(x.Checks, func(c Check) bool { return c.Name == "signature" }); x.Reason != "signature" || x.Message != want || x.Checks[i].Expected != want {
+		t.Errorf("got %+v", x)
 	}
 }
 

@@ -116,7 +116,7 @@ func (i *issuer) verify(ctx context.Context, t *token) (*verified, *failure) {
 func (i *issuer) judge(payload []byte, text string) (*verified, *failure) {
 	claims := wire.ValueOf(payload)
 	if isNotAccessToken(claims) {
-		return nil, errNotAccessToken
+		return nil, errOtherToken
 	}
 	aud, ok := stringList(claims.Get("aud"), whole)
 	v := &verified{}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -171,6 +174,33 @@ func (k *keySet) fetch(ctx context.Context, known *keyGeneration) (*keyGeneratio
 	k.current, k.failed = g, false
 	return g, nil
 }
+
+// lacks returns the text for operators if none of the keys has the key ID of a token, "" if one
+// has or if the token names none.
+func (k *keySet) lacks(id wire.Value) string {
+	k.mu.Lock()
+	g := k.current
+	k.mu.Unlock()
+	if g == nil || !id.Exists() || id.Str() == "" {
+		return ""
+	}
+	var ids []string
+	for i := range g.keys {
+		switch known := g.keys[i].KeyID; {
+		case known == id.Str():
+			return ""
+		case known != "":
+			ids = append(ids, known)
+		}
+	}
+	if len(ids) == 0 {
+		return fmt.Sprintf("the issuer has no key %s; none of its keys has an id", quotedID(id.Str()))
+	}
+	return fmt.Sprintf("the issuer has no key %s; it has: %s", quotedID(id.Str()), plaintext.Line(joined(ids), maxLogged))
+}
+
+// quotedID quotes a key ID of a client for people.
+func quotedID(id string) string { return strconv.Quote(plaintext.Line(id, maxLoggedID)) }
 
 // unreachable returns why the keys could not be fetched last time, nil if they could.
 func (k *keySet) unreachable() error {

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,14 +19,31 @@ import (
 const (
 	maxLogged     = 256 // bytes of one value
 	maxLoggedList = 10  // elements of a list
+	maxLoggedID   = 64  // bytes of a key ID in a sentence
 )
+
+// logSort returns the sort of the log line about a refused request. There are as many as reasons,
+// twice, and as API keys in the configuration.
+func (a *Authenticator) logSort(r *http.Request, fail *failure) string {
+	switch {
+	case fail == errKeyExpired:
+		if creds, bad := a.credentials(r.Header); bad == nil {
+			if k := a.findKey(creds.text); k != nil { // nil if the keys have changed meanwhile
+				return fail.reason + " " + k.id
+			}
+		}
+	case fail.proven:
+		return fail.reason + " proven"
+	}
+	return fail.reason
+}
 
 // logField returns the fields of the log line about a refused request. They are made when
 // the line is written, so a refusal without a line costs nothing.
 func (a *Authenticator) logField(r *http.Request, fail *failure) zap.Field {
 	return zap.Inline(zapcore.ObjectMarshalerFunc(func(e zapcore.ObjectEncoder) error {
 		e.AddString("reason", fail.reason)
-		e.AddString("why", fail.message)
+		e.AddString("why", a.why(r, fail))
 		if fail == errCertificate {
 			return logCertificate(e, r.TLS)
 		}
@@ -45,6 +63,19 @@ func (a *Authenticator) logField(r *http.Request, fail *failure) zap.Field {
 		}
 		return nil
 	}))
+}
+
+// why says for operators what is wrong.
+func (a *Authenticator) why(r *http.Request, fail *failure) string {
+	if fail != errSignature {
+		return fail.message
+	}
+	creds, _ := a.credentials(r.Header)
+	header, claims, _ := unverified(creds.text)
+	if iss := a.issuers[claims.Get("iss").Str()]; iss != nil {
+		return cmp.Or(iss.keys.lacks(header.Get("kid")), fail.message)
+	}
+	return fail.message
 }
 
 // logCertificate adds the names of a refused certificate.
@@ -83,9 +114,7 @@ func (a *Authenticator) logToken(e zapcore.ObjectEncoder, r *http.Request, text 
 	if err := addList(e, "aud", shownList(claims.Get("aud"), whole)); err != nil {
 		return err
 	}
-	e.AddBool("signature_verified", !slices.Contains([]string{
-		errNotAccessToken.reason, errIssuer.reason, errAlgorithm.reason, errSignature.reason, errUnavailable.reason,
-	}, fail.reason))
+	e.AddBool("signature_verified", fail.proven)
 	switch {
 	case fail == errIssuer:
 		return addList(e, "expected_iss", a.resource.issuers)
@@ -105,8 +134,11 @@ func (a *Authenticator) logToken(e zapcore.ObjectEncoder, r *http.Request, text 
 	case errAudience:
 		return addList(e, "expected_aud", a.expectedAudiences(iss, r))
 	case errNotYetValid:
-		e.AddString("nbf", shownTime(claims.Get("nbf")))
-		e.AddString("iat", shownTime(claims.Get("iat")))
+		for _, name := range []string{"nbf", "iat"} {
+			if at := claims.Get(name); at.Exists() {
+				e.AddString(name, shownTime(at))
+			}
+		}
 	case errScope:
 		if err := addList(e, "scope", shownList(call.ClaimAt(claims, iss.Claims.Scopes), strings.Fields)); err != nil {
 			return err

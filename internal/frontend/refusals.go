@@ -72,10 +72,15 @@ func reasonOf(status int, code int64) string {
 }
 
 // countRefused counts and logs a refused request. The fields must not contain anything
-// of the message.
+// of the message. The lines with each reason have a rate limit of their own.
 func (s *Server) countRefused(level zapcore.Level, what string, w http.ResponseWriter, r *http.Request, status int, reason string, fields ...zap.Field) {
+	s.countRefusedSort(level, what, reason, w, r, status, reason, fields...)
+}
+
+// countRefusedSort is countRefused with the sort of the line, of which there are few.
+func (s *Server) countRefusedSort(level zapcore.Level, what, sort string, w http.ResponseWriter, r *http.Request, status int, reason string, fields ...zap.Field) {
 	s.options.Metrics.Refused.WithLabelValues(reason).Inc()
-	s.ratelog.Log(level, what, append(fields, zap.Int("status", status), zap.String("kind", reason),
+	s.ratelog.LogSort(level, what, sort, append(fields, zap.Int("status", status), zap.String("kind", reason),
 		zap.String("http_method", clip(r.Method)), zap.String("remote", r.RemoteAddr), zap.String("request", requestid.Of(w)))...)
 }
 
@@ -94,23 +99,27 @@ func (s *Server) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, e
 		return
 	}
 	challenge, f := "Bearer", &refusal{status: http.StatusUnauthorized, reason: "authentication is required"}
-	level, why := zapcore.InfoLevel, zap.Skip()
+	level, sort, why := zapcore.InfoLevel, refusedCredentials, zap.Skip()
 	if d := (Denial)(nil); errors.As(err, &d) {
 		challenge, f.status, f.reason = d.Challenge(), d.Status(), d.Public()
-		level, why = d.Log()
+		level, sort, why = d.Log()
 	}
 	if challenge != "" {
 		w.Header().Set("WWW-Authenticate", challenge)
 	}
-	s.countRefused(level, "authentication failed", w, r, f.status, refusedCredentials, why)
+	s.countRefusedSort(level, "authentication failed", sort, w, r, f.status, refusedCredentials, why)
 	s.answerRefused(w, f)
 }
 
 // refuseEndpoint answers a request to an endpoint that does not exist for its sender. The
 // answer must not differ from that for any other path.
 func (s *Server) refuseEndpoint(w http.ResponseWriter, r *http.Request, none *NoEndpoint) {
-	s.countRefused(zapcore.InfoLevel, "request refused", w, r, http.StatusNotFound, refusedEndpoint,
-		zap.String("reason", none.Reason), zap.String("path", clip(r.URL.Path)), zap.String("principal", none.Principal))
+	sort, principal := refusedEndpoint, zap.Skip()
+	if none.Principal != "" { // a scan of paths by strangers must not hide it
+		sort, principal = refusedEndpoint+" known", zap.String("principal", none.Principal)
+	}
+	s.countRefusedSort(zapcore.InfoLevel, "request refused", sort, w, r, http.StatusNotFound, refusedEndpoint,
+		zap.String("reason", none.Reason), zap.String("path", clip(r.URL.Path)), principal)
 	for name := range w.Header() {
 		if name != requestid.Header {
 			w.Header().Del(name)
@@ -180,8 +189,16 @@ func (s *Server) refuseDraining(w http.ResponseWriter, r *http.Request, principa
 // quote the message; the log has it without the quotes.
 func (s *Server) rejectMessage(w http.ResponseWriter, r *http.Request, principal *call.Principal, id wire.ID, status int, e *wire.Error) {
 	s.countRefused(zapcore.InfoLevel, "protocol violation", w, r, status, reasonOf(status, e.Code), zap.Int64("code", e.Code),
-		zap.String("reason", withoutQuotes(e.Message)), zap.String("principal", principal.Subject), zap.String("mcp_method", clip(r.Header.Get(wire.HeaderMethod))))
+		zap.String("reason", withoutQuotes(e.Message)), zap.String("principal", principal.Subject), given("mcp_method", r.Header.Get(wire.HeaderMethod)))
 	s.answerRejected(w, id, status, e)
+}
+
+// given returns a field with a client's text, and none for "".
+func given(name, text string) zap.Field {
+	if text == "" {
+		return zap.Skip()
+	}
+	return zap.String(name, clip(text))
 }
 
 // quote matches a quoted part of a text; the last one may be cut.

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
@@ -98,8 +99,28 @@ func TestReasonsOfViolations(t *testing.T) {
 		if reason, _ := fields["reason"].(string); !strings.Contains(reason, want) || fields["principal"] != "anonymous" {
 			t.Errorf("%.80s: principal %v, reason %v, want …%s…", body, fields["principal"], fields["reason"], want)
 		}
+		if method, ok := fields["mcp_method"]; ok {
+			t.Errorf("%.80s: mcp_method %q, and the request has no such header", body, method)
+		}
 		if strings.Contains(logText(t, logs), "s3cret") {
 			t.Errorf("the log has a part of a message: %s", logText(t, logs))
 		}
+	}
+}
+
+// A scan of paths by strangers does not hide that a principal asked for a profile that is not theirs.
+func TestRefusedEndpointsOfPrincipals(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	none := &NoEndpoint{Reason: "no", Answer: http.NotFound}
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Logger: zap.New(core),
+		Authenticate: func(*http.Request) (*call.Principal, error) { return nil, none }})
+	for range 100 {
+		do(s, request(t, strings.NewReader(pingBody)))
+	}
+	logs.TakeAll()
+	none = &NoEndpoint{Principal: "ann", Reason: "no", Answer: http.NotFound}
+	do(s, request(t, strings.NewReader(pingBody)))
+	if logs.FilterMessage("request refused").FilterField(zap.String("principal", "ann")).Len() != 1 {
+		t.Errorf("the log has %v", logs.All())
 	}
 }

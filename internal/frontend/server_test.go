@@ -79,8 +79,8 @@ func (challenged) Error() string     { return "the key is secret-key" }
 func (challenged) Challenge() string { return `Bearer error="invalid_token"` }
 func (challenged) Status() int       { return http.StatusForbidden }
 func (challenged) Public() string    { return "a better key is due" }
-func (challenged) Log() (zapcore.Level, zap.Field) {
-	return zap.WarnLevel, zap.String("key", "ci")
+func (challenged) Log() (zapcore.Level, string, zap.Field) {
+	return zap.WarnLevel, "wrong", zap.String("key", "ci")
 }
 
 // An authentication error may quote the credentials, so it is neither sent nor logged.

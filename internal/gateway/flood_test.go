@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +68,44 @@ func TestHandshakesCannotFloodTheLog(t *testing.T) {
 	}
 	if all, shown := found(zap.DebugLevel), found(zap.InfoLevel); all != attempts || shown < 1 || shown > attempts/2 {
 		t.Errorf("%d lines, %d of them above debug", all, shown)
+	}
+}
+
+// A flood of requests without credentials does not take the line about another refusal out of the log.
+func TestARefusalIsLoggedDuringAFlood(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	g, _ := startLogged(t, `auth: {mode: api-key, api_keys: [{id: ci-old, subject: ci, expires: 2020-01-01, sha256: "`+digestOf(keyOf("ci"))+`"}]}
+policy: {default: allow}
+`+aDisabledUpstream, false, zap.New(core))
+	post := func(key string) (request string) {
+		r, err := http.NewRequest(http.MethodPost, "http://"+g.Addr()+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		if key != "" {
+			r.Header.Set("X-API-Key", key)
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("HTTP %d", res.StatusCode)
+		}
+		return res.Header.Get("X-Request-Id")
+	}
+	for range 100 {
+		post("")
+	}
+	for range 3 {
+		id := post(keyOf("ci"))
+		lines := logs.FilterMessage("authentication failed").FilterField(zap.String("request", id)).All()
+		if len(lines) != 1 || lines[0].ContextMap()["key"] != "ci-old" {
+			t.Errorf("the log has of the request with the expired key: %v", lines)
+		}
 	}
 }
 
