@@ -65,7 +65,7 @@ func newKeys(keys []Key, h hierarchy) (*apiKeys, error) {
 	for _, k := range keys {
 		next := &apiKey{
 			id:        k.ID,
-			principal: &call.Principal{Subject: cmp.Or(k.Subject, k.ID), Groups: k.Groups, Scopes: h.expand(k.Scopes), AuthMethod: MethodAPIKey, Expires: k.Expires},
+			principal: &call.Principal{Subject: cmp.Or(k.Subject, k.ID), Groups: k.Groups, Scopes: h.expand(k.Scopes), AuthMethod: MethodAPIKey, KeyID: k.ID, Expires: k.Expires},
 		}
 		next.sender = &Sender{principal: next.principal, Profiles: k.Profiles}
 		if n, err := hex.Decode(next.digest[:], []byte(k.SHA256)); err != nil || n != sha256.Size || len(k.SHA256) != 2*sha256.Size {

@@ -100,7 +100,7 @@ func TestKeys(t *testing.T) {
 		Hierarchy: []ImpliedScopes{{"write", []string{"read"}}},
 		Now:       func() time.Time { return now },
 	})
-	want := &call.Principal{Subject: "ci", Groups: []string{"g"}, Scopes: []string{"write", "read"}, AuthMethod: "api-key"}
+	want := &call.Principal{Subject: "ci", Groups: []string{"g"}, Scopes: []string{"write", "read"}, AuthMethod: "api-key", KeyID: "ci"}
 	for name, r := range map[string]*http.Request{
 		"bearer":             request("Authorization", "Bearer "+key),
 		"another case":       request("Authorization", "bEARER  "+key),

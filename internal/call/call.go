@@ -145,8 +145,11 @@ type Principal struct {
 	Issuer     string
 	Groups     []string
 	Scopes     []string
-	AuthMethod string   // "none", "api-key", "jwt", "mtls" or "local"
-	Claims     wire.Raw // the claims of the access token, an object; nil for none
+	AuthMethod string // "none", "api-key", "jwt", "mtls" or "local"
+	// KeyID is the id of the API key, "" for other credentials. It is for the log and the audit,
+	// and no part of Key and Identity: a principal may replace one key by another.
+	KeyID  string
+	Claims wire.Raw // the claims of the access token, an object; nil for none
 	// Expires is when the credentials expire, zero for never. Requests are authenticated
 	// one by one; connections and subscriptions must end at that time.
 	Expires time.Time

@@ -28,3 +28,13 @@ func (v *View) Usable(kind call.Kind) []*Entry {
 
 // Entries returns the listed items in order. The slice must not be changed.
 func (v *View) Entries(kind call.Kind) []*Entry { return v.listed[kind] }
+
+// ListedAt returns the upstream that lists an item under a public name, and its native name,
+// whether or not the caller may see it. Like RefusalOf it is for the audit and for operators.
+func (v *View) ListedAt(kind call.Kind, public string) (upstream, native string, ok bool) {
+	e := v.table.public[kind][public]
+	if e == nil || e.part == v.table.own {
+		return "", "", false
+	}
+	return e.part.Upstream(), e.Native, true
+}

@@ -422,6 +422,15 @@ func (t Target) PolicyItem() policy.Item {
 	return unlistedItem(t.Part, t.Public, t.Native)
 }
 
+// Misspelling says why the URI of SpellingError is not canonical, without any part of it. It is ""
+// for another target.
+func (t Target) Misspelling() string {
+	if t.misspelledAt == nil {
+		return ""
+	}
+	return cmp.Or(canonical.Violation(t.Native), "its prefix is not the usual one")
+}
+
 // SpellingError returns the error for a URI that policy refuses because it is neither
 // listed nor canonical, nil for another target. The error does not depend on whether there
 // is such a resource.
@@ -430,10 +439,7 @@ func (t Target) SpellingError() *wire.Error {
 	if p == nil {
 		return nil
 	}
-	why := canonical.Violation(t.Native)
-	if why == "" {
-		why = "its prefix is not the usual one"
-	}
+	why := t.Misspelling()
 	advice := "it has no canonical spelling"
 	if native, ok := canonical.URI(t.Native); ok {
 		advice = fmt.Sprintf("use %q", p.naming.PublicURI(native))

@@ -83,6 +83,9 @@ func newAuditLine(event string, c *call.Call) *auditLine {
 		l.text("issuer", c.Principal.Issuer, maxAuditName)
 	}
 	l.text("proof", c.Principal.AuthMethod, maxAuditName)
+	if c.Principal.KeyID != "" {
+		l.text("key", c.Principal.KeyID, maxAuditName)
+	}
 	l.b = append(l.b, '}')
 	if c.By != "" {
 		l.text("by", c.By, maxAuditName)

@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
@@ -97,21 +99,21 @@ func TestAudit(t *testing.T) {
 			"a failing tool", "tools/call", `{"name":"files__read"}`, `{"content":[],"isError":true}`, nil,
 			[]string{
 				begin("decision", "tools/call") + decided + read + `}`,
-				begin("end", "tools/call") + `,"item":"files__read","upstream":"files","outcome":"tool_error","duration_ms":N}`,
+				begin("end", "tools/call") + `,"item":"files__read","upstream":"files","outcome":"tool_error","reason":"the tool reports an error in its result","duration_ms":N}`,
 			},
 		},
 		{
 			"absent", "tools/call", `{"name":"files__gone"}`, ``, nil,
 			[]string{
 				begin("decision", "tools/call") + decided + `,"kind":"tool","item":"files__gone","effect":"deny","rule":"unknown"}`,
-				begin("end", "tools/call") + `,"item":"files__gone","outcome":"refused","code":-32602,"duration_ms":N}`,
+				begin("end", "tools/call") + `,"item":"files__gone","outcome":"refused","code":-32602,"reason":"there is no such tool","duration_ms":N}`,
 			},
 		},
 		{
 			"refused", "prompts/get", `{"name":"files__explain"}`, ``, nil,
 			[]string{
-				begin("decision", "prompts/get") + decided + `,"kind":"prompt","item":"files__explain","effect":"deny","rule":"default"}`,
-				begin("end", "prompts/get") + `,"item":"files__explain","outcome":"refused","code":-32602,"duration_ms":N}`,
+				begin("decision", "prompts/get") + decided + `,"kind":"prompt","item":"files__explain","upstream":"files","native":"explain","effect":"deny","rule":"default"}`,
+				begin("end", "prompts/get") + `,"item":"files__explain","outcome":"refused","code":-32602,"reason":"no rule allows it","duration_ms":N}`,
 			},
 		},
 		{
@@ -140,7 +142,7 @@ func TestAudit(t *testing.T) {
 		{"a list", "tools/list", `{}`, ``, nil, nil},
 		{
 			"invalid params", "tools/call", `{"name":7}`, ``, nil,
-			[]string{begin("end", "tools/call") + `,"outcome":"refused","code":-32602,"duration_ms":N}`},
+			[]string{begin("end", "tools/call") + `,"outcome":"refused","code":-32602,"reason":"tools/call: params.name must be a string","duration_ms":N}`},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -186,6 +188,34 @@ func TestAuditNamesWhoActs(t *testing.T) {
 	}
 }
 
+// The audit and the log say which API key made a call: a principal may have several.
+func TestCallsNameTheAPIKey(t *testing.T) {
+	b := &fakeAuditor{}
+	h := auditedRouter(t, answers(`{"content":[]}`), filesSource(t), &Audit{To: b}, byRules...)
+	core, logs := observer.New(zap.InfoLevel)
+	h.logTo(zap.New(core))
+	first, second := &call.Principal{Subject: "ci", AuthMethod: "api-key", KeyID: "ci"}, &call.Principal{Subject: "ci", AuthMethod: "api-key", KeyID: "ci-2"}
+	token := &call.Principal{Subject: "ci", AuthMethod: "jwt", Issuer: "https://i.example"}
+	for _, who := range []*call.Principal{first, second, token} {
+		c := newCall("tools/call", `{"name":"files__read"}`, nil)
+		c.Principal = who
+		if _, err := h.Handle(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range b.take(t) {
+			if v := wire.ValueOf(wire.Raw(l)).Get("principal", "key"); v.Str() != who.KeyID || v.Exists() != (who.KeyID != "") {
+				t.Errorf("the line is %s", l)
+			}
+		}
+		if key, ok := logs.TakeAll()[0].ContextMap()["key"]; ok != (who.KeyID != "") || ok && key != who.KeyID {
+			t.Errorf("%s: the log has the key %v", who.KeyID, key)
+		}
+	}
+	if first.Key() != second.Key() || first.Identity() != second.Identity() || !first.Same(second) {
+		t.Error("a principal with another key is another one")
+	}
+}
+
 // If arguments are not recorded, the line has only their digest.
 func TestAuditWithoutArguments(t *testing.T) {
 	b := &fakeAuditor{}
@@ -218,6 +248,10 @@ func TestUnauditedCallsAreRefused(t *testing.T) {
 	b := &fakeAuditor{full: true}
 	up := answers(`{"content":[]}`)
 	h := auditedRouter(t, up, filesSource(t), &Audit{To: b}, byRules...)
+	core, logs := observer.New(zap.InfoLevel)
+	h.logTo(zap.New(core))
+	failed := 0
+	h.onFailed = func(FailedCall) { failed++ }
 	for method, params := range map[string]string{
 		"tools/call": `{"name":"files__read"}`, "prompts/get": `{"name":"files__explain"}`, "resources/read": `{"uri":"files+file:///a"}`,
 		"completion/complete": `{"ref":{"type":"ref/prompt","name":"files__gone"},"argument":{"name":"q","value":"a"}}`,
@@ -235,6 +269,17 @@ func TestUnauditedCallsAreRefused(t *testing.T) {
 	}
 	if up.got != nil {
 		t.Errorf("the upstream was called: %+v", up.got)
+	}
+	if failed > 0 {
+		t.Errorf("%d failed calls are those of the upstream, which was not called", failed)
+	}
+	if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues("tools/call", "", "unavailable")); n != 1 {
+		t.Errorf("%v calls are counted without an upstream, want 1", n)
+	}
+	for _, e := range logs.FilterField(zap.String("method", "tools/call")).All() {
+		if m := e.ContextMap(); m["upstream"] != "files" || m["item"] != "files__read" || m["reason"] != "the audit cannot be written" {
+			t.Errorf("the line has %v", m)
+		}
 	}
 	b.full = false
 	if _, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, nil)); err != nil || up.got == nil {

@@ -22,7 +22,7 @@ func (f *forwarding) authorize(ctx context.Context) (bool, error) {
 	case err != nil:
 		return false, err
 	case d.Denied():
-		return false, refused(f.target, &d)
+		return false, refused(f.target, &d, &f.log)
 	}
 	f.decision, f.authorized = d, true
 	return false, nil
@@ -87,8 +87,11 @@ func itemOf(t *catalog.Target) auditedItem {
 }
 
 // refused is the answer to a call that policy denies of an item that the caller sees.
-// An item that policy hides did not resolve.
-func refused(t catalog.Target, d *policy.Decision) error {
+// An item that policy hides did not resolve. The reason is kept for the log, which may be nil.
+func refused(t catalog.Target, d *policy.Decision, log *logFields) error {
+	if log != nil {
+		log.denial = denial{made: true, kind: t.Kind, listed: true, scopes: d.Scopes}
+	}
 	if d.Challenge {
 		rpcErr := wire.Errorf(wire.CodeInvalidParams, "the %s %q needs a scope that the caller lacks: %s", t.Kind, clip(t.Public), strings.Join(d.Scopes, " or ")).
 			WithData(wire.SetMember(wire.Raw(`{}`), "requiredScopes", wire.Strings(d.Scopes)))

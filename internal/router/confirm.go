@@ -30,8 +30,8 @@ func (f *forwarding) confirm(ctx context.Context) (bool, error) {
 	switch {
 	case f.consented || !f.decision.NeedsConfirmation() || f.method.Kind != wire.KindCall:
 		return false, nil
-	case f.state != nil: // the round began before a consent was needed
-		return false, errState
+	case f.state != nil:
+		return false, f.refuseState(errors.New("the round began before a consent was needed"), errState)
 	}
 	return f.ask(ctx)
 }
@@ -42,7 +42,7 @@ func (f *forwarding) confirm(ctx context.Context) (bool, error) {
 // A call that a limit would refuse is refused before the user is asked.
 func (f *forwarding) ask(ctx context.Context) (bool, error) {
 	client := f.call.Client
-	if err := f.router.checkLimits(f.call, f.target, &f.decision); err != nil {
+	if err := f.checkLimits(); err != nil {
 		return false, err
 	}
 	params, ok := consent.Question(f.upstreamName(), f.target.Kind, f.target.Public, f.call.Params)
@@ -93,7 +93,7 @@ func (f *forwarding) stillPermitted() error {
 	if f.router.Routes() == f.routes {
 		return nil
 	}
-	if refusal := f.router.Permit(f.call); refusal != nil {
+	if refusal := f.router.permit(f.call, &f.log); refusal != nil {
 		return refusal
 	}
 	return nil
@@ -160,18 +160,16 @@ func (f *forwarding) redeem(ctx context.Context) (bool, error) {
 		}
 	}
 	if st.Kind != bridge.Consent || outcomeOfAnswer(wire.MethodElicit, answer.Raw()) == askAnswered {
-		if err := f.router.checkLimits(f.call, f.target, &f.decision); err != nil {
+		if err := f.checkLimits(); err != nil {
 			return false, err
 		}
 	}
 	fresh, err := f.router.tokens.Redeem(ctx, st.Token, st.Expires)
 	switch {
 	case err != nil:
-		f.refuseState(err)
-		return false, wire.Errorf(wire.CodeInternal, "the gateway cannot find out whether the consent was used before; try again later")
+		return false, f.refuseState(err, wire.Errorf(wire.CodeInternal, "the gateway cannot find out whether the consent was used before; try again later"))
 	case !fresh:
-		f.refuseState(errors.New("the consent was already used"))
-		return false, errUsed
+		return false, f.refuseState(errors.New("the consent was already used"), errUsed)
 	}
 	f.consented = true
 	if st.Kind == bridge.Consent {

@@ -27,14 +27,16 @@ func (r *Router) metadata(ctx context.Context, c *call.Call) (call.Result, logFi
 	case !f.authorized, err == nil:
 		return res, f.log, err
 	case f.lacksTarget(ctx, err):
-		return call.Result{}, f.log, notFound(c, f.view, f.ref)
+		err = f.notFound(f.reasonOfServer(err))
+		return call.Result{}, f.log, err
 	case !f.leavesToCatalog(err):
 		return call.Result{}, f.log, err
 	}
 	f.refreshTarget()
 	raw, known := f.view.Metadata(f.target, c.Client.Revision, time.Now())
 	if !known {
-		return call.Result{}, f.log, f.unknownResource(err)
+		err = f.unknownResource(err)
+		return call.Result{}, f.log, err
 	}
 	return call.Result{Raw: raw}, f.log, nil
 }
@@ -62,7 +64,7 @@ func (r *Router) children(ctx context.Context, c *call.Call, ref namespace.ItemR
 		uri = f.space().PublicURI(f.target.Native)
 		described = !missing && f.view.Describe(f.target) != nil
 		if missing {
-			err = notFound(c, f.view, ref)
+			err = f.notFound("the server has no such resource")
 		} else {
 			err = f.unknownResource(err)
 		}
@@ -122,7 +124,7 @@ func (f *forwarding) unknownResource(err error) error {
 	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code != wire.CodeMethodNotFound && rpc.Code != wire.CodeInvalidParams {
 		return err
 	}
-	return notFound(f.call, f.view, f.ref)
+	return f.notFound("neither the server nor a list has such a resource")
 }
 
 // metadataUpstream is an upstream whose answers to resources/metadata describe a

@@ -15,13 +15,24 @@ import (
 // records the reason.
 func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref namespace.ItemRef, t catalog.Target, log *logFields) *wire.Error {
 	d := view.RefusalOf(ref.Kind, ref.Name, t)
-	if r.decided(event, c, auditedItem{kind: ref.Kind, public: view.OrdinaryName(ref.Kind, ref.Name)}, &d, log) != nil {
+	it := auditedItem{kind: ref.Kind, public: view.OrdinaryName(ref.Kind, ref.Name)}
+	it.upstream, it.native, it.listed = view.ListedAt(ref.Kind, ref.Name)
+	if r.decided(event, c, it, &d, log) != nil {
 		return errUnaudited
+	}
+	if log != nil {
+		log.denial = denial{made: true, kind: ref.Kind, misspelling: t.Misspelling()}
 	}
 	if err := t.SpellingError(); err != nil && ref.Kind == call.Resource { // a template need not be canonical
 		return err
 	}
 	return notFound(c, view, ref)
+}
+
+// notFound is that error for an item that policy allows, or may allow, with the reason for the log.
+func (f *forwarding) notFound(reason string) *wire.Error {
+	f.log.reason = reason
+	return notFound(f.call, f.view, f.ref)
 }
 
 // notFound returns that error once the decision of policy is recorded.

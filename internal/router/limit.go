@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"mcpgateway/internal/call"
@@ -19,24 +20,76 @@ func (f *forwarding) limit(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	f.reservation = held
-	if refusal != nil {
-		f.log.reason = "a limit of rule " + strconv.Quote(refusal.rule) + " is reached"
-	}
-	return false, f.router.limited(f.target, refusal)
+	return false, f.limited(refusal)
 }
 
-// checkLimits returns the error that a call would get from limit now. It takes nothing.
-func (r *Router) checkLimits(c *call.Call, t catalog.Target, d *policy.Decision) error {
-	return r.limited(t, r.peekLimits(d.Limits, c, t))
+// checkLimits returns the error that the call would get from limit now. It takes nothing.
+func (f *forwarding) checkLimits() error {
+	return f.limited(f.router.peekLimits(f.decision.Limits, f.call, f.target))
 }
 
 // limited counts a call that goes over a limit and returns its error, nil for nil.
-func (r *Router) limited(t catalog.Target, refusal *excess) error {
+func (f *forwarding) limited(refusal *excess) error {
 	if refusal == nil {
 		return nil
 	}
-	r.metrics.limited.WithLabelValues(refusal.rule).Inc()
-	return tooMany(t.Part.Upstream(), r.limits.now(), refusal.wait)
+	f.log.reason = refusal.String()
+	f.router.metrics.limited.WithLabelValues(refusal.limit.Rule).Inc()
+	return tooMany(f.upstreamName(), f.router.limits.now(), refusal.wait)
+}
+
+// String says for operators which limit is reached: "the limit of rule "guests", 2 calls per
+// minute for each principal, is reached".
+func (e *excess) String() string {
+	var parts []string
+	if e.limit.Rate > 0 {
+		parts = append(parts, rateOf(e.limit))
+	}
+	if n := e.limit.Concurrent; n > 0 {
+		parts = append(parts, calls(float64(n))+" at the same time")
+	}
+	of := "for each " + e.limit.Per.String()
+	if e.limit.Per == policy.PerRule {
+		of = "for the rule as a whole"
+	}
+	if e.share {
+		of += ", which is this replica's share while the store is away"
+	}
+	return "the limit of rule " + strconv.Quote(e.limit.Rule) + ", " + strings.Join(parts, " and ") + " " + of + ", is reached"
+}
+
+// rateOf writes a rate with the unit that it probably has in the configuration, where the burst is
+// the number of calls in that unit unless it is set.
+func rateOf(l policy.Limit) string {
+	units := []struct {
+		name    string
+		seconds float64
+	}{{"second", 1}, {"minute", 60}, {"hour", 3600}}
+	is := func(a, b float64) bool { return math.Abs(a-b) < 1e-6*b }
+	best := -1
+	for i, u := range units {
+		n := l.Rate * u.seconds
+		if is(n, float64(l.Burst)) {
+			best = i
+			break
+		}
+		if best < 0 && n > 0.5 && is(n, math.Round(n)) {
+			best = i
+		}
+	}
+	if best < 0 {
+		best = len(units) - 1
+	}
+	return calls(l.Rate*units[best].seconds) + " per " + units[best].name
+}
+
+// calls writes a number of calls.
+func calls(n float64) string {
+	text := strconv.FormatFloat(math.Round(n*100)/100, 'f', -1, 64)
+	if text == "1" {
+		return "1 call"
+	}
+	return text + " calls"
 }
 
 // tooMany is the error of a call that goes over a limit.

@@ -45,8 +45,9 @@ type bucket struct {
 
 // excess says which limit a call would go over, and how long to wait.
 type excess struct {
-	rule string
-	wait time.Duration
+	limit policy.Limit // without the part that is not reached, if that is known
+	wait  time.Duration
+	share bool // the limit is this replica's share of it
 }
 
 // reservation is the share of limits that one call has taken, nil for none. Its methods may
@@ -137,7 +138,7 @@ func (l *limiter) take(limits []*policy.Limit, c *call.Call, t catalog.Target) (
 			for _, b := range taken {
 				b.running--
 			}
-			return nil, &excess{limit.Rule, wait}
+			return nil, b.excess(wait)
 		}
 		b.running++
 		taken = append(taken, b)
@@ -154,21 +155,36 @@ func (l *limiter) peek(limits []*policy.Limit, c *call.Call, t catalog.Target) *
 	defer l.mu.Unlock()
 	now := l.now()
 	for _, limit := range limits {
-		r, wait := l.bucket(limit, limitKey(limit.Per, c, t), now).reserve(now)
+		b := l.bucket(limit, limitKey(limit.Per, c, t), now)
+		r, wait := b.reserve(now)
 		if r != nil {
 			r.CancelAt(now)
 		}
 		if wait > 0 {
-			return &excess{limit.Rule, wait}
+			return b.excess(wait)
 		}
 	}
 	return nil
 }
 
+// full reports whether as many calls run as may. The caller holds mu.
+func (b *bucket) full() bool { return b.limit.Concurrent > 0 && b.running >= b.limit.Concurrent }
+
+// excess says that reserve has refused a call. The caller holds mu.
+func (b *bucket) excess(wait time.Duration) *excess {
+	e := &excess{limit: b.limit, wait: wait}
+	if b.full() {
+		e.limit.Rate = 0
+	} else {
+		e.limit.Concurrent = 0
+	}
+	return e
+}
+
 // reserve takes one call out of the rate, or says how long to wait for it. The
 // reservation is nil if there is nothing to release. The caller holds mu.
 func (b *bucket) reserve(now time.Time) (*rate.Reservation, time.Duration) {
-	if b.limit.Concurrent > 0 && b.running >= b.limit.Concurrent {
+	if b.full() {
 		return nil, time.Second // it is not known when a call ends
 	}
 	if b.rate == nil {

@@ -252,7 +252,7 @@ func TestLimiter(t *testing.T) {
 
 	// A call that one limit refuses does not count for another.
 	for i := range 5 {
-		if _, refusal := l.take([]*policy.Limit{free, tight}, who(0), target); (refusal == nil) != (i == 0) || refusal != nil && refusal.rule != "tight" {
+		if _, refusal := l.take([]*policy.Limit{free, tight}, who(0), target); (refusal == nil) != (i == 0) || refusal != nil && refusal.limit.Rule != "tight" {
 			t.Fatalf("call %d: %+v", i, refusal)
 		}
 	}

@@ -31,16 +31,21 @@ func (f *forwarding) masks(err error) bool {
 // error that masks reports.
 func (f *forwarding) maskNotFound(err error) error {
 	if f.masks(err) {
-		return notFound(f.call, f.view, f.ref)
+		return f.notFound(f.reasonOfServer(err))
 	}
 	return err
+}
+
+// reasonOfServer returns the reason for the log of a call that its server answered with an error.
+func (f *forwarding) reasonOfServer(err error) string {
+	return reasonOf(outcomeError, f.call, &logFields{}, err)
 }
 
 // maskMissing does so for the calls of an item. Requests of the draft look at the error
 // first.
 func (f *forwarding) maskMissing(e *wire.Error) *wire.Error {
 	if f.usesItem() && f.masks(e) {
-		return notFound(f.call, f.view, f.ref)
+		return f.notFound(f.reasonOfServer(e))
 	}
 	return e
 }
@@ -49,7 +54,7 @@ func (f *forwarding) maskMissing(e *wire.Error) *wire.Error {
 // resource is missing.
 func (f *forwarding) maskEmpty(result wire.Raw) (wire.Raw, error) {
 	if f.method.Shape == wire.ShapeContents && isEmptyList(result, "contents") && f.mayMask() {
-		return nil, notFound(f.call, f.view, f.ref)
+		return nil, f.notFound("the server answered without contents, as if there were no such resource")
 	}
 	return result, nil
 }

@@ -139,7 +139,7 @@ func labelOf(c *call.Call) string {
 const (
 	outcomeOK          = "ok"
 	outcomeError       = "error"       // the upstream, or the gateway, answered with an error
-	outcomeRefused     = "refused"     // the caller's view has no such item
+	outcomeRefused     = "refused"     // policy refuses the call, there is no such item, or the request is wrong
 	outcomeUnavailable = "unavailable" // the upstream could not be reached or did not answer
 	outcomeCancelled   = "cancelled"
 	outcomeLimited     = "limited"      // a limit of a rule is reached
@@ -175,8 +175,10 @@ func outcomeOf(err error) string {
 // them is an argument: a client may have written any part of a URI that no list has.
 type logFields struct {
 	upstream, item, rule string
+	lister               string         // the upstream that has the item, whether or not it was asked
 	decided              string         // the outcome if a stage knows it, "" for what the answer says
 	reason               string         // why the call failed, "" for what its error says
+	denial               denial         // by policy, in place of a reason
 	outcome              string         // "" if nobody has asked for it yet
 	own                  bool           // the call is one of the gateway's own items
 	used                 []results.Item // whose results went into that of an inner call
@@ -196,16 +198,26 @@ func (l *logFields) outcomeOf(c *call.Call, res wire.Raw, err error) string {
 	return l.outcome
 }
 
+// unaudited takes the call from its upstream, which was not asked, if the audit cannot be written.
+func (l *logFields) unaudited(err error) {
+	if errors.Is(err, errUnaudited) {
+		l.upstream = ""
+	}
+}
+
+// named returns the upstream for the line of the log.
+func (l *logFields) named() string { return cmp.Or(l.upstream, l.lister) }
+
 // decision keeps the last decision about a call.
 func (l *logFields) decision(it *auditedItem, d *policy.Decision) {
-	l.item, l.rule = "", d.Rule
+	l.item, l.lister, l.rule = "", it.upstream, d.Rule
 	if it.listed || it.kind == call.Tool || it.kind == call.Prompt {
 		l.item = plaintext.Clip(it.public, maxAuditItem)
 	}
 }
 
 // maxFields is the number of fields of the log line of a call.
-const maxFields = 11
+const maxFields = 12
 
 // milliseconds is a duration as the log and the audit have it.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -234,13 +246,16 @@ func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, e
 	fields := append(room[:0],
 		zap.String("request", c.ID),
 		zap.String("principal", c.Principal.Subject),
-		zap.String("method", method),
 	)
+	if c.Principal.KeyID != "" {
+		fields = append(fields, zap.String("key", c.Principal.KeyID))
+	}
+	fields = append(fields, zap.String("method", method))
 	if c.Principal.Profile != "" {
 		fields = append(fields, zap.String("profile", c.Principal.Profile))
 	}
-	if log.upstream != "" {
-		fields = append(fields, zap.String("upstream", log.upstream))
+	if upstream := log.named(); upstream != "" {
+		fields = append(fields, zap.String("upstream", upstream))
 	}
 	if log.item != "" {
 		fields = append(fields, zap.String("item", log.item))

@@ -67,7 +67,7 @@ func (f *forwarding) own(ctx context.Context) (bool, error) {
 	f.result, err = f.router.ownTools.Call(ctx, f.call, f.target, view, inner)
 	if err != nil {
 		if errors.Is(err, call.ErrNoItem) {
-			err = notFound(f.call, f.view, f.ref)
+			err = f.notFound("the gateway keeps no such resource")
 		}
 		return true, err
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
 
@@ -21,18 +23,23 @@ const (
 )
 
 // reasonOf returns in short words why a call failed, for the log and the audit: "" if it did
-// not, or if the caller is the reason. A reason of the gateway is the detail of the error, else that of its data. One
+// not, or if its client cancelled it. A reason of the gateway is the detail of the error, else that of its data. One
 // of an upstream has its code and its message, without values of the arguments.
 func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 	switch outcome {
-	case outcomeCancelled:
-		return log.reason
-	case outcomeError, outcomeUnavailable, outcomeLimited, outcomeURLRequired, outcomeUnconfirmed:
+	case outcomeError, outcomeUnavailable, outcomeLimited, outcomeURLRequired, outcomeUnconfirmed, outcomeRefused, outcomeToolError, outcomeCancelled:
 	default:
 		return ""
 	}
-	if log.reason != "" {
+	switch {
+	case log.reason != "" || outcome == outcomeCancelled:
 		return log.reason
+	case outcome == outcomeRefused && log.denial.made:
+		return log.denial.reason(log.rule, c.Principal.Profile)
+	case outcome == outcomeToolError:
+		return "the tool reports an error in its result"
+	case outcome == outcomeRefused && log.own:
+		return "the gateway's own item cannot take this request" // its message may have them
 	}
 	rpc, ok := errors.AsType[*wire.Error](err)
 	switch {
@@ -47,6 +54,9 @@ func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 		return plaintext.Line(rpc.Detail, maxReason)
 	}
 	data := wire.ValueOf(rpc.Data)
+	if outcome == outcomeRefused && data.Get("uri").Exists() { // the message has it, and it may be an argument
+		return "there is no such resource"
+	}
 	if reason, ok := data.Get("reason").Text(); ok {
 		if upstream := data.Get("upstream").Str(); upstream != "" && log.upstream == "" { // the line names none
 			reason = "upstream " + upstream + ": " + reason
@@ -58,6 +68,53 @@ func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 		message += ": " + strings.Join(lacked, ", ")
 	}
 	return plaintext.Line(message, maxReason)
+}
+
+// denial is what the log says of a call that policy denies, beside the rule. Its text is made
+// when a line is written: until then an item that policy hides costs what an absent one does.
+type denial struct {
+	made        bool
+	kind        call.Kind
+	listed      bool     // the caller sees the item, so the arguments are denied
+	scopes      []string // the caller lacks nothing but one of them
+	misspelling string   // why the URI is not canonical, "" if that does not matter
+}
+
+// reason says in short words why policy denies the call. The rule is that of the decision, and the
+// profile that of the principal.
+func (d *denial) reason(rule, profile string) string {
+	it := "it"
+	if d.listed {
+		it = "these arguments"
+	}
+	switch {
+	case len(d.scopes) > 0:
+		return plaintext.Line("lacks one of the scopes "+strings.Join(d.scopes, ", "), maxReason)
+	case d.misspelling != "" && rule == policy.RuleURI:
+		return "the URI is neither listed nor canonical: " + d.misspelling
+	}
+	switch {
+	case rule != policy.RuleUnknown:
+	case profile != "":
+		return "there is no such " + d.kind.String() + " in profile " + strconv.Quote(profile)
+	default:
+		return "there is no such " + d.kind.String()
+	}
+	switch rule {
+	case policy.RuleDefault:
+		return "no rule allows " + it
+	case policy.RuleUpstreamDeny:
+		return "a deny glob of the upstream covers it"
+	case policy.RuleUpstreamAllow:
+		return "no allow glob of the upstream covers it"
+	case policy.RuleProfileDeny:
+		return "a deny glob of the profile covers it"
+	case policy.RuleProfileAllow:
+		return "the profile does not select it"
+	case policy.RuleURI:
+		return "the URI is neither listed nor canonical"
+	}
+	return "rule " + strconv.Quote(rule) + " denies " + it
 }
 
 // reasonOfEnd returns why the context of a call ended before its answer: its cause, "" if that says nothing.

@@ -41,7 +41,8 @@ func TestFailedCallsSayWhy(t *testing.T) {
 		reason  string
 	}{
 		{name: "no failure", up: answers(`{"content":[]}`), outcome: "ok"},
-		{name: "refused", up: answers(`{}`), params: `{"name":"files__gone"}`, outcome: "refused"},
+		{name: "refused", up: answers(`{}`), params: `{"name":"files__gone"}`, outcome: "refused", reason: "there is no such tool"},
+		{name: "tool error", up: answers(`{"content":[],"isError":true}`), outcome: "tool_error", reason: "the tool reports an error in its result"},
 		{name: "down", up: answers(`{}`), down: &catalog.Down{Reason: "connection refused"}, outcome: "unavailable", reason: "connection refused"},
 		{name: "timeout", up: fails(timeout), outcome: "unavailable", reason: "the server did not answer within 1s"},
 		{name: "without data", up: fails(wire.Errorf(wire.CodeMissingCapability, "the client lacks elicitation")), outcome: "error", reason: "the client lacks elicitation"},
@@ -61,7 +62,7 @@ func TestFailedCallsSayWhy(t *testing.T) {
 			name: "repeats arguments", params: `{"name":"files__read","arguments":{"pin":4711,"deep":[{"key":"hunter2"}],"is":"a","yes":true}}`,
 			up: fails(theirs(-1, "no hunter2 a true for 4711")), outcome: "error", reason: "the server answered with error -1: no […] a true for […]",
 		},
-		{name: "limit", up: answers(`{"content":[]}`), rules: []policy.Rule{limited}, calls: 2, outcome: "limited", reason: `a limit of rule "once" is reached`},
+		{name: "limit", up: answers(`{"content":[]}`), rules: []policy.Rule{limited}, calls: 2, outcome: "limited", reason: `the limit of rule "once", 1 call per minute for each principal, is reached`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			core, logs := observer.New(zap.InfoLevel)

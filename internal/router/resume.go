@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/bridge"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/wire"
 )
@@ -36,17 +37,18 @@ func (f *forwarding) resume(context.Context) (bool, error) {
 		err = fmt.Errorf("%w: it is of kind %q for %q", bridge.ErrRequest, st.Kind, st.Recipient)
 	}
 	if err != nil {
-		f.refuseState(err)
-		return false, errState
+		return false, f.refuseState(err, errState)
 	}
 	f.state = &st
 	f.call.Trace.Continue(st.Trace)
 	return false, nil
 }
 
-// refuseState logs why a state is refused.
-func (f *forwarding) refuseState(reason error) {
+// refuseState logs why a state is refused, and returns the error for the caller, which says less.
+func (f *forwarding) refuseState(reason error, answer *wire.Error) error {
+	f.log.reason = plaintext.Line(reason.Error(), maxReason)
 	f.router.ratelog.Warn("request state refused", zap.String("request", f.call.ID), zap.String("principal", f.call.Principal.Subject),
 		ratelog.Profile(f.call.Principal.Profile),
 		zap.String("upstream", f.upstreamName()), zap.String("method", f.call.Method), zap.NamedError("reason", reason))
+	return answer
 }

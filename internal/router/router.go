@@ -296,6 +296,7 @@ func (r *Router) handleRecorded(ctx context.Context, c *call.Call) (call.Result,
 	if err != nil && log.reason == "" && errors.Is(err, context.Canceled) {
 		log.reason = reasonOfEnd(ctx)
 	}
+	log.unaudited(err)
 	duration := time.Since(begin)
 	exported := r.endTrace(c, &log, begin, duration, res, err)
 	if r.watched() {
@@ -405,6 +406,11 @@ func cursorOf(c *call.Call) (string, error) {
 // Permit returns the error that a call would get at this moment, nil for a call that may be
 // made. It asks nobody and does not wait.
 func (r *Router) Permit(c *call.Call) *wire.Error {
+	return r.permit(c, nil)
+}
+
+// permit is Permit, and keeps the decision for the log, which may be nil.
+func (r *Router) permit(c *call.Call, log *logFields) *wire.Error {
 	ref, _, err := namespace.ItemRefOf(c.Method, c.Params)
 	if err != nil {
 		return wire.Errorf(wire.CodeInvalidParams, "%s", err)
@@ -415,16 +421,16 @@ func (r *Router) Permit(c *call.Call) *wire.Error {
 	switch {
 	case !ok:
 		if suspects := view.UnavailableFor(ref.Kind, ref.Name); len(suspects) > 0 {
-			rpcErr, _ := errors.AsType[*wire.Error](r.unavailable(auditResume, c, view, ref, suspects, nil))
+			rpcErr, _ := errors.AsType[*wire.Error](r.unavailable(auditResume, c, view, ref, suspects, log))
 			return rpcErr
 		}
-		return r.unknown(auditResume, c, view, ref, target, nil)
+		return r.unknown(auditResume, c, view, ref, target, log)
 	case target.Part.Own():
 		return nil
 	}
-	d, err := r.decide(auditResume, c, itemOf(&target), target.Policy, nil)
+	d, err := r.decide(auditResume, c, itemOf(&target), target.Policy, log)
 	if err == nil && d.Denied() {
-		err = refused(target, &d)
+		err = refused(target, &d, log)
 	}
 	rpcErr, _ := errors.AsType[*wire.Error](err)
 	return rpcErr

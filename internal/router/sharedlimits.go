@@ -82,7 +82,7 @@ func (r *Router) takeLimits(ctx context.Context, limits []*policy.Limit, c *call
 	case err == nil && reached >= 0:
 		l := &shared[reached]
 		r.full.add(bucketKey{l.Rule, l.Of}, r.limits.now().Add(wait))
-		return nil, &excess{l.Rule, wait}, nil
+		return nil, &excess{limit: l.Limit, wait: wait}, nil
 	case err == nil && running != nil:
 		return &reservation{shared: running}, nil, nil
 	case err == nil:
@@ -90,7 +90,11 @@ func (r *Router) takeLimits(ctx context.Context, limits []*policy.Limit, c *call
 	case ctx.Err() != nil:
 		return nil, nil, ctx.Err()
 	}
-	held, refusal := r.limits.take(shareOf(limits, r.sharedLimits.Replicas()), c, t)
+	replicas := r.sharedLimits.Replicas()
+	held, refusal := r.limits.take(shareOf(limits, replicas), c, t)
+	if refusal != nil {
+		refusal.share = replicas > 1
+	}
 	return held, refusal, nil
 }
 
@@ -103,7 +107,7 @@ func (r *Router) peekLimits(limits []*policy.Limit, c *call.Call, t catalog.Targ
 	now := r.limits.now()
 	for _, l := range limits {
 		if wait := r.full.wait(bucketKey{l.Rule, limitKey(l.Per, c, t)}, now); wait > 0 {
-			return &excess{l.Rule, wait}
+			return &excess{limit: *l, wait: wait}
 		}
 	}
 	return nil

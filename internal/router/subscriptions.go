@@ -83,6 +83,7 @@ func (s *Subscriptions) Subscribe(ctx context.Context, c *call.Call, public stri
 	d.Trace = &d.trace
 	s.router.beginTrace(&d.Call, begin)
 	cancel, log, err := s.subscribe(ctx, &d.Call, public, deliver)
+	log.unaudited(err)
 	duration := time.Since(begin)
 	exported := s.router.endTrace(&d.Call, &log, begin, duration, call.Result{}, err)
 	s.router.observe(&d.Call, &log, duration, exported, nil, err)
@@ -108,11 +109,12 @@ func (s *Subscriptions) subscribe(ctx context.Context, c *call.Call, public stri
 	}
 	defer f.reservation.release()
 	if f.mayMask() { // the upstream is not asked whether it has the resource
-		return nil, f.log, notFound(c, f.view, f.ref)
+		return nil, f.log, f.notFound("no upstream lists the resource, and the policy refuses some of the resources that are not listed")
 	}
 	sub := &subscription{who: c.Principal, client: c.Client, public: public, deliver: deliver}
 	if err := s.attach(ctx, c, sub, f.routes, f.target); err != nil {
-		return nil, f.log, f.maskNotFound(err)
+		err = f.maskNotFound(err)
+		return nil, f.log, err
 	}
 	return func() { s.cancel(sub) }, f.log, nil
 }

@@ -91,6 +91,7 @@ func (f *forwarding) resolveTask(part *catalog.Part) {
 
 // refuseTask logs why a task id is refused, and returns the error for the caller.
 func (f *forwarding) refuseTask(reason error) error {
+	f.log.reason = reason.Error()
 	f.router.ratelog.Warn("task id refused", zap.String("request", f.call.ID), zap.String("principal", f.call.Principal.Subject), ratelog.Profile(f.call.Principal.Profile),
 		zap.String("method", f.call.Method), zap.NamedError("reason", reason))
 	return errNoTask

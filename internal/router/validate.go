@@ -23,6 +23,7 @@ func (f *forwarding) validate(context.Context) (bool, error) {
 		return false, nil
 	}
 	f.router.metrics.invalidInputs.WithLabelValues(part.Upstream()).Inc()
+	f.log.reason = "the arguments do not match the input schema; the server was not called"
 	f.result.Raw = refusal
 	return true, nil
 }

@@ -63,11 +63,11 @@ func TestReasonFromARequestID(t *testing.T) {
 		want            map[string]string // members of the line with the reason
 		id              string
 	}{
-		{name: "a policy rule", key: ann, tool: "e__get-sum", want: map[string]string{"msg": "call", "outcome": "refused", "rule": "no-sums", "principal": "ann"}},
+		{name: "a policy rule", key: ann, tool: "e__get-sum", want: map[string]string{"msg": "call", "outcome": "refused", "rule": "no-sums", "principal": "ann", "key": "ann", "reason": `rule "no-sums" denies it`}},
 		{name: "a policy rule, audit", key: ann, tool: "e__get-sum", inAudit: true, want: map[string]string{"event": "decision", "effect": "deny", "rule": "no-sums"}},
 		{name: "an expired key", key: former, tool: "e__echo", want: map[string]string{"msg": "authentication failed", "reason": "expired_key", "key": "former"}},
 		{name: "a wrong audience", key: issuer.Token("another", nil), tool: "e__echo", want: map[string]string{"msg": "authentication failed", "reason": "audience"}},
-		{name: "a limit", key: ann, tool: "e__echo", want: map[string]string{"msg": "call", "outcome": "limited", "reason": `a limit of rule "rare" is reached`}},
+		{name: "a limit", key: ann, tool: "e__echo", want: map[string]string{"msg": "call", "outcome": "limited", "reason": `the limit of rule "rare", 1 call per hour for each principal, is reached`}},
 		{name: "a down upstream", key: ann, tool: "gone__x", want: map[string]string{"msg": "call", "outcome": "unavailable", "upstream": "gone", "reason": "…cannot connect"}},
 	}
 	for i := range cases {

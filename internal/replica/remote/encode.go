@@ -65,6 +65,7 @@ type principalHeader struct {
 	Groups     []string  `json:"groups,omitempty"`
 	Scopes     []string  `json:"scopes,omitempty"`
 	AuthMethod string    `json:"auth"`
+	KeyID      string    `json:"key,omitempty"`
 	Claims     raw       `json:"claims,omitempty"`
 	Expires    time.Time `json:"expires"`
 	Token      string    `json:"token,omitempty"`
@@ -84,7 +85,7 @@ func encodeCall(to string, c *call.Call) []byte {
 		To: to, ID: c.ID, Method: c.Method, HasParams: c.Params != nil, Remote: c.Remote, By: c.By, ShareKey: c.ShareKey, LogLevel: c.LogLevel, LevelUnset: c.LevelUnset,
 		Session: c.Session, TakesRounds: c.TakesRounds, Depth: c.Depth, Trace: c.TraceContext,
 		Principal: principalHeader{
-			Profile: p.Profile, Subject: p.Subject, Issuer: p.Issuer, Groups: p.Groups, Scopes: p.Scopes, AuthMethod: p.AuthMethod,
+			Profile: p.Profile, Subject: p.Subject, Issuer: p.Issuer, Groups: p.Groups, Scopes: p.Scopes, AuthMethod: p.AuthMethod, KeyID: p.KeyID,
 			Claims: raw(p.Claims), Expires: p.Expires, Token: p.Token.Reveal(),
 		},
 		Client: clientHeader{Key: client.Key, Sessionless: client.Sessionless, Revision: client.Revision, Info: raw(client.Info), Capabilities: raw(client.Capabilities)},
@@ -109,7 +110,7 @@ func decodeCall(data []byte) (to string, c *call.Call, err error) {
 		ID: h.ID, Method: h.Method, Params: params, Remote: h.Remote, By: h.By, ShareKey: h.ShareKey, LogLevel: h.LogLevel, LevelUnset: h.LevelUnset,
 		Session: h.Session, TakesRounds: h.TakesRounds, Depth: h.Depth, TraceContext: h.Trace,
 		Principal: &call.Principal{
-			Profile: p.Profile, Subject: p.Subject, Issuer: p.Issuer, Groups: p.Groups, Scopes: p.Scopes, AuthMethod: p.AuthMethod,
+			Profile: p.Profile, Subject: p.Subject, Issuer: p.Issuer, Groups: p.Groups, Scopes: p.Scopes, AuthMethod: p.AuthMethod, KeyID: p.KeyID,
 			Claims: wire.Raw(p.Claims), Expires: p.Expires,
 		},
 		Client: &call.Client{Key: client.Key, Sessionless: client.Sessionless, Revision: client.Revision, Info: wire.Raw(client.Info), Capabilities: wire.Raw(client.Capabilities)},

@@ -55,7 +55,7 @@ func exampleCall(b call.BackChannel) *call.Call {
 		ID: "r1", Method: "tools/call", Params: wire.Raw("{ \"name\" : \"x<>\" }"), Remote: "192.0.2.1:7", By: "ann", ShareKey: 1<<63 + 5, LogLevel: 3, LevelUnset: true,
 		Session: "p12", TakesRounds: true, Depth: 2, Back: b, TraceContext: &call.TraceContext{Traceparent: "00-1"},
 		Principal: &call.Principal{
-			Profile: "p", Subject: "ann", Issuer: "https://i", Groups: []string{"g"}, Scopes: []string{"s"}, AuthMethod: "jwt",
+			Profile: "p", Subject: "ann", Issuer: "https://i", Groups: []string{"g"}, Scopes: []string{"s"}, AuthMethod: "jwt", KeyID: "k",
 			Claims: wire.Raw(`{ "a":1}`), Expires: time.Unix(5, 7).UTC(), Token: call.NewToken("secret"),
 		},
 		Client: &call.Client{Key: "k", Sessionless: true, Revision: wire.Rev20251125, Info: wire.Raw(`{ }`), Capabilities: wire.Raw(`{"roots": {}}`)},

@@ -1,0 +1,151 @@
+package router
+
+import (
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/wire"
+)
+
+// The log line of a refused call and its end in the audit say what was wrong with it, and have no
+// argument. A listed item has its name and its upstream in the line, a URI that no upstream lists
+// has not.
+func TestRefusedCallsSayWhy(t *testing.T) {
+	const add = `{"name":"add","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}}`
+	tools := func(effect policy.Effect, name string, globs ...string) policy.Rule {
+		return policy.Rule{Name: name, Effect: effect, What: policy.What{Tools: globs}}
+	}
+	all := tools(policy.Allow, "all", "*")
+	onlyArguments := tools(policy.Deny, "secrets", "*")
+	when, diagnostics := policy.NewCondition(`args.path == "/s3cret"`)
+	if when == nil {
+		t.Fatal(diagnostics)
+	}
+	onlyArguments.When = when
+	scoped := tools(policy.Allow, "scoped", "*")
+	scoped.Who, scoped.Challenge = policy.Who{Scopes: []string{"notes:write"}}, true
+	resources := policy.Rule{Name: "docs", Effect: policy.Allow, What: policy.What{Resources: []string{"files+file:///doc*"}}}
+	for _, tt := range []struct {
+		name, method, params  string
+		rules                 []policy.Rule
+		outcome, reason, rule string
+		item, upstream        string
+	}{
+		{name: "denied", params: `{"name":"files__remove"}`, rules: []policy.Rule{all, tools(policy.Deny, "danger", "files__remove")},
+			outcome: "refused", reason: `rule "danger" denies it`, rule: "danger", item: "files__remove", upstream: "files"},
+		{name: "not allowed", params: `{"name":"files__remove"}`, rules: []policy.Rule{tools(policy.Allow, "one", "files__read")},
+			outcome: "refused", reason: "no rule allows it", rule: "default", item: "files__remove", upstream: "files"},
+		{name: "absent", params: `{"name":"files__gone"}`, rules: []policy.Rule{all}, outcome: "refused", reason: "there is no such tool", rule: "unknown", item: "files__gone"},
+		{name: "arguments", params: `{"name":"files__read","arguments":{"path":"/s3cret"}}`, rules: []policy.Rule{all, onlyArguments},
+			outcome: "refused", reason: `rule "secrets" denies these arguments`, rule: "secrets", item: "files__read", upstream: "files"},
+		{name: "scopes", params: `{"name":"files__read"}`, rules: []policy.Rule{scoped},
+			outcome: "refused", reason: "lacks one of the scopes notes:write", rule: "scoped", item: "files__read", upstream: "files"},
+		{name: "no name", params: `{"name":5}`, rules: []policy.Rule{all}, outcome: "refused", reason: "tools/call: params.name must be a string"},
+		{name: "no arguments", params: `{"name":"files__read","arguments":"s3cret"}`, rules: []policy.Rule{all},
+			outcome: "refused", reason: "tools/call: params.arguments must be an object"},
+		{name: "schema", params: `{"name":"files__add","arguments":{"n":"s3cret"}}`, rules: []policy.Rule{all},
+			outcome: "tool_error", reason: "the arguments do not match the input schema; the server was not called", rule: "all", item: "files__add", upstream: "files"},
+		{name: "listed resource", method: "resources/read", params: `{"uri":"files+file:///a"}`, rules: []policy.Rule{resources},
+			outcome: "refused", reason: "no rule allows it", rule: "default", item: "files+file:///a", upstream: "files"},
+		{name: "unlisted resource", method: "resources/read", params: `{"uri":"files+file:///s3cret"}`, rules: []policy.Rule{resources},
+			outcome: "refused", reason: "no rule allows it", rule: "default"},
+		{name: "spelling", method: "resources/read", params: `{"uri":"files+file:///doc/../s3cret"}`, rules: []policy.Rule{resources},
+			outcome: "refused", reason: "the URI is neither listed nor canonical: it has a dot segment", rule: "uri"},
+		{name: "state", params: `{"name":"files__read","requestState":"s3cret"}`, rules: []policy.Rule{all},
+			outcome: "refused", reason: "the request state is malformed", rule: "all", item: "files__read", upstream: "files"},
+		{name: "no rules", params: `{"name":"files__read"}`, rules: nil, outcome: "refused", reason: "no rule allows it", rule: "default", item: "files__read", upstream: "files"},
+		{name: "missing resource", method: "resources/read", params: `{"uri":"files+file:///docs/s3cret"}`, rules: []policy.Rule{resources},
+			outcome: "refused", reason: "the server answered without contents, as if there were no such resource", rule: "docs", upstream: "files"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			src := filesSource(t)
+			src.Items[call.Tool] = append(src.Items[call.Tool], wire.Raw(add))
+			src.Rules = catalog.Rules{ValidateInput: true}
+			b := &fakeAuditor{}
+			h := auditedRouter(t, answers(`{"contents":[]}`), src, &Audit{To: b}, tt.rules...)
+			core, logs := observer.New(zap.InfoLevel)
+			h.logTo(zap.New(core))
+			c := newCall("tools/call", tt.params, &recorder{})
+			if tt.method != "" {
+				c.Method = tt.method
+			}
+			c.Client, c.TakesRounds = &call.Client{Key: "c", Revision: wire.Rev20260728}, true
+			_, _ = h.Handle(t.Context(), c)
+			fields := logs.FilterMessage("call").All()[0].ContextMap()
+			for name, want := range map[string]string{"outcome": tt.outcome, "reason": tt.reason, "rule": tt.rule, "item": tt.item, "upstream": tt.upstream} {
+				if got, ok := fields[name]; ok != (want != "") || ok && got != want {
+					t.Errorf("the line has %s %q, want %q", name, got, want)
+				}
+			}
+			end := wire.ValueOf(wire.Raw(b.lines[len(b.lines)-1]))
+			if end.Get("outcome").Str() != tt.outcome || end.Get("reason").Str() != tt.reason {
+				t.Errorf("the audit ends with %s", end.Raw())
+			}
+			for _, e := range logs.All() {
+				for name, v := range e.ContextMap() {
+					if text, ok := v.(string); ok && strings.Contains(text, "s3cret") {
+						t.Errorf("%s: %s has an argument: %s", e.Message, name, text)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A consent that was used before is the reason in the line of the call and in the audit.
+func TestUsedConsentIsTheReason(t *testing.T) {
+	b := &fakeAuditor{}
+	h := auditedRouter(t, answers(`{"content":[]}`), filesSource(t), &Audit{To: b}, confirmAll)
+	core, logs := observer.New(zap.InfoLevel)
+	h.logTo(zap.New(core))
+	state := h.asks(t, asksFor)
+	for range 2 {
+		_, _ = h.round(t, retry(asksFor, state, accept))
+	}
+	const want = "the consent was already used"
+	lines := logs.FilterMessage("call").All()
+	if got := lines[len(lines)-1].ContextMap(); got["outcome"] != "refused" || got["reason"] != want {
+		t.Errorf("the line has the outcome %v and the reason %v", got["outcome"], got["reason"])
+	}
+	if end := wire.ValueOf(wire.Raw(b.lines[len(b.lines)-1])); end.Get("reason").Str() != want {
+		t.Errorf("the audit ends with %s", end.Raw())
+	}
+}
+
+// In a profile an item may be absent because the profile does not select it.
+func TestAbsentInAProfile(t *testing.T) {
+	h := routerWithRules(t, answers(`{}`), filesSource(t), policy.Rule{Name: "all", Effect: policy.Allow})
+	core, logs := observer.New(zap.InfoLevel)
+	h.logTo(zap.New(core))
+	c := newCall("tools/call", `{"name":"files__read"}`, nil)
+	c.Principal = call.Anonymous.In("coding") // there is no such profile: it is empty
+	_, _ = h.Handle(t.Context(), c)
+	if got := logs.All()[0].ContextMap()["reason"]; got != `there is no such tool in profile "coding"` {
+		t.Errorf("the reason is %v", got)
+	}
+}
+
+// A reached limit is named with its value, as far as that is what was reached.
+func TestLimitsInTheLog(t *testing.T) {
+	for want, l := range map[string]excess{
+		"2 calls per minute for each principal":                           {limit: policy.Limit{Rate: 2. / 60, Burst: 2}},
+		"60 calls per minute for each tool":                               {limit: policy.Limit{Rate: 1, Burst: 60, Per: policy.PerTool}},
+		"1 call per second for the rule as a whole":                       {limit: policy.Limit{Rate: 1, Burst: 1, Per: policy.PerRule}},
+		"90 calls per minute for each upstream":                           {limit: policy.Limit{Rate: 1.5, Burst: 7, Per: policy.PerUpstream}},
+		"1000 calls per hour for each principal":                          {limit: policy.Limit{Rate: 1000. / 3600, Burst: 1000}},
+		"5 calls at the same time for each principal":                     {limit: policy.Limit{Concurrent: 5}},
+		"10 calls per second and 1 call at the same time for each tool":   {limit: policy.Limit{Rate: 10, Burst: 10, Concurrent: 1, Per: policy.PerTool}},
+		"0.67 calls per hour for each principal, which is this replica's": {limit: policy.Limit{Rate: 2. / 3 / 3600, Burst: 1}, share: true},
+	} {
+		l.limit.Rule = "guests"
+		if got := l.String(); !strings.HasPrefix(got, `the limit of rule "guests", `+want) || !strings.HasSuffix(got, ", is reached") {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
