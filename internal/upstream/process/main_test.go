@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
@@ -249,6 +251,42 @@ func TestStderrIsBounded(t *testing.T) {
 	if last := all[len(all)-1]; last.ContextMap()["lines"] == nil {
 		t.Errorf("the last line does not report the number of dropped lines: %v", last)
 	}
+}
+
+// A server that floods its standard error for long causes one warning a minute, with the sum of the
+// lines that were left out, and few other lines. The metric counts each line.
+func TestStderrFloodIsSummed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const seconds, perSecond = 150, 1000
+		core, logs := observer.New(zap.InfoLevel)
+		counted := 0
+		r := newStderrReader(Log{To: zap.New(core), Mask: noLog.Mask, LeftOut: func(n int) { counted += n }})
+		in, out := io.Pipe()
+		go func() {
+			for range seconds {
+				for range perSecond {
+					io.WriteString(out, "again\n")
+				}
+				time.Sleep(time.Second)
+			}
+			out.Close()
+		}()
+		r.read(in)
+		sum, warnings := 0, logs.FilterMessage("lines of the server's standard error were left out").All()
+		for _, e := range warnings {
+			sum += int(e.ContextMap()["lines"].(int64))
+		}
+		shown := logs.FilterMessage("server").Len()
+		if sum+shown != seconds*perSecond || counted != sum {
+			t.Errorf("%d lines are logged, %d said to be left out, %d counted; the server wrote %d", shown, sum, counted, seconds*perSecond)
+		}
+		if len(warnings) != 4 || warnings[0].Time.Sub(r.last.began) > 2*time.Second { // the first at once, two a minute apart, one at the end
+			t.Errorf("%d warnings, the first after %v", len(warnings), warnings[0].Time.Sub(r.last.began))
+		}
+		if shown > linesBurst+seconds*linesPerSecond {
+			t.Errorf("%d lines of the server are logged", shown)
+		}
+	})
 }
 
 // A secret that a child prints is masked, also when the line is cut in the middle of

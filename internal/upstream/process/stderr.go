@@ -17,8 +17,11 @@ const (
 	// maxLine bounds the bytes of one logged line.
 	maxLine = 4 << 10
 	// linesPerSecond and linesBurst bound the lines that a program can write to the log.
-	linesPerSecond = 50
+	linesPerSecond = 5
 	linesBurst     = 500
+	// warnEvery is the least time between two warnings about lines that were left out. Each
+	// has the sum since the last one.
+	warnEvery = time.Minute
 )
 
 // maxTold is how many lines of a program can cause a call of Log.Wrote.
@@ -32,8 +35,10 @@ type stderrReader struct {
 
 	told    Words // with the last call of Log.Wrote
 	number  int   // of the line
-	dropped int   // lines over the rate limit since the last report
-	mention int   // the number of the last line about too many open files
+	dropped int   // lines over the rate limit since the last call of Log.LeftOut
+	unsaid  int   // lines over the rate limit since the last warning
+	warned  time.Time
+	mention int // the number of the last line about too many open files
 }
 
 func newStderrReader(to Log) *stderrReader {
@@ -59,7 +64,7 @@ func (s *stderrReader) read(r io.Reader) {
 			s.take(line)
 		}
 	}
-	s.report()
+	s.report(time.Time{})
 }
 
 // take takes the beginning of a line.
@@ -80,7 +85,7 @@ func (s *stderrReader) take(line []byte) {
 		s.dropped++
 		return
 	}
-	s.report()
+	s.report(s.warned.Add(warnEvery))
 	level := zapcore.InfoLevel
 	if s.to.First != nil && s.to.First.repeat(s.number-1, text, s.last.began) {
 		level = zapcore.DebugLevel
@@ -89,17 +94,19 @@ func (s *stderrReader) take(line []byte) {
 	log.Log(level, "server", zap.String("stderr", plaintext.Truncate(text, maxLine)))
 }
 
-// report logs how many lines were left out.
-func (s *stderrReader) report() {
-	if s.dropped == 0 {
+// report counts the lines that were left out, and from a time on warns of them.
+func (s *stderrReader) report(from time.Time) {
+	if s.dropped > 0 && s.to.LeftOut != nil {
+		s.to.LeftOut(s.dropped)
+	}
+	s.unsaid, s.dropped = s.unsaid+s.dropped, 0
+	now := time.Now()
+	if s.unsaid == 0 || now.Before(from) {
 		return
 	}
 	log := s.to.To
-	log.Warn("lines of the server's standard error were left out", zap.Int("lines", s.dropped))
-	if s.to.LeftOut != nil {
-		s.to.LeftOut(s.dropped)
-	}
-	s.dropped = 0
+	log.Warn("lines of the server's standard error were left out", zap.Int("lines", s.unsaid))
+	s.unsaid, s.warned = 0, now
 }
 
 // outOfFiles reports whether one of the last lines says that too many files were open.
