@@ -126,6 +126,13 @@ func (e *GrantRequired) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *GrantRequired) Unwrap() error { return e.Err }
 
+// ClientGone is the cause with which the context of a call ends if its client does not wait for the
+// answer any more. With any other cause the client gets an error, with the code -32603.
+type ClientGone string
+
+// Error returns the text.
+func (e ClientGone) Error() string { return string(e) }
+
 // ErrNoItem says that an item of the gateway itself does not exist. The router answers as for every
 // item that does not exist.
 var ErrNoItem = errors.New("the gateway has no such item")

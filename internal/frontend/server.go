@@ -176,6 +176,9 @@ func (s *Server) Drain() {
 	s.parked.Drain(errStopped)
 }
 
+// Running returns how many requests run.
+func (s *Server) Running() int64 { return s.calls.Held() }
+
 // Stop drains the server, and ends all sessions and calls. The calls are answered by
 // an error that says why. Stop does not wait until the answers are written. It may be
 // called more than once.

@@ -44,7 +44,7 @@ func (g *Gateway) beginDrain() (timeout time.Duration) {
 
 // stopCalls ends the calls that are still in progress.
 func (g *Gateway) stopCalls() {
-	g.log.Warn("calls were still running after drain_timeout and are ended")
+	g.log.Warn("calls were still running after drain_timeout and are ended", zap.Int64("calls", g.front.Running()))
 	g.front.Stop()
 }
 

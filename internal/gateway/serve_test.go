@@ -265,6 +265,9 @@ func TestAbortedCallsAreAnswered(t *testing.T) {
 	if logs.FilterMessage("call").FilterField(zap.String("method", "tools/call")).Len() != 1 {
 		t.Errorf("the call is not in the log: %v", logs.All())
 	}
+	if logs.FilterMessage("calls were still running after drain_timeout and are ended").FilterField(zap.Int64("calls", 1)).Len() != 1 {
+		t.Errorf("the log does not say how many calls were ended: %v", logs.All())
+	}
 }
 
 // A body that never arrives does not hold a connection, for any path.

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -227,8 +228,11 @@ func (a *Audit) ended(c *call.Call, public string, log *logFields, res call.Resu
 	}
 	outcome := log.outcomeOf(c, res.Raw, err)
 	l.text("outcome", outcome, maxAuditName)
-	if rpc, ok := errors.AsType[*wire.Error](err); ok {
+	switch rpc, ok := errors.AsType[*wire.Error](err); {
+	case ok:
 		l.number("code", rpc.Code)
+	case log.stopped, errors.Is(err, context.DeadlineExceeded): // the front end has the error for the client
+		l.number("code", wire.CodeInternal)
 	}
 	if reason := reasonOf(outcome, c, log, err); reason != "" {
 		l.text("reason", reason, 2*maxReason) // it is bounded already

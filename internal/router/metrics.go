@@ -180,6 +180,7 @@ type logFields struct {
 	reason               string         // why the call failed, "" for what its error says
 	denial               denial         // by policy, in place of a reason
 	outcome              string         // "" if nobody has asked for it yet
+	stopped              bool           // the gateway ended the call before its answer, and answers it with an error
 	own                  bool           // the call is one of the gateway's own items
 	used                 []results.Item // whose results went into that of an inner call
 }

@@ -22,8 +22,8 @@ const (
 	schemeMarker = "://"
 )
 
-// reasonOf returns in short words why a call failed, for the log and the audit: "" if it did
-// not, or if its client cancelled it. A reason of the gateway is the detail of the error, else that of its data. One
+// reasonOf returns in short words why a call failed, for the log and the audit, "" if it did
+// not. A reason of the gateway is the detail of the error, else that of its data. One
 // of an upstream has its code and its message, without values of the arguments.
 func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 	switch outcome {
@@ -117,13 +117,21 @@ func (d *denial) reason(rule, profile string) string {
 	return "rule " + strconv.Quote(rule) + " denies " + it
 }
 
-// reasonOfEnd returns why the context of a call ended before its answer: its cause, "" if that says nothing.
-func reasonOfEnd(ctx context.Context) string {
-	cause := context.Cause(ctx)
-	if cause == nil || cause == context.Canceled {
-		return ""
+// endedEarly keeps why the context of a call ended before its answer, if that is why the call failed.
+func (l *logFields) endedEarly(ctx context.Context, c *call.Call, err error) {
+	if err == nil || l.reason != "" || !errors.Is(err, context.Canceled) {
+		return
 	}
-	return plaintext.Line(cause.Error(), maxReason)
+	switch cause := context.Cause(ctx); {
+	case cause != nil && cause != context.Canceled:
+		l.reason = plaintext.Line(cause.Error(), maxReason)
+		_, gone := errors.AsType[call.ClientGone](cause)
+		l.stopped = !gone
+	case c.Depth > 0:
+		l.reason = "the call that made it has ended"
+	default:
+		l.reason = "the connection of the client has ended"
+	}
 }
 
 // leafNames returns the paths of the empty objects in an object, such as elicitation.url for

@@ -113,17 +113,32 @@ func TestFailedCallsSayWhy(t *testing.T) {
 
 // The line of a call that the gateway ended names the cause: the client did not give up.
 func TestCallsThatTheGatewayEndsSayWhy(t *testing.T) {
-	for cause, reason := range map[error]any{errors.New("the gateway is shutting down"): "the gateway is shutting down", nil: nil} {
+	for cause, want := range map[error]struct {
+		reason string
+		code   int64 // in the audit; a client that is gone gets no error
+	}{
+		errors.New("the gateway is shutting down"): {"the gateway is shutting down", wire.CodeInternal},
+		call.ClientGone("the client cancelled it"): {"the client cancelled it", 0},
+		nil: {"the connection of the client has ended", 0},
+	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		h := newTestRouter(t, &fakeUpstream{answer: func(ctx context.Context, _ *call.Call) (call.Result, error) {
+		b := &fakeAuditor{}
+		h := auditedRouter(t, &fakeUpstream{answer: func(ctx context.Context, _ *call.Call) (call.Result, error) {
 			cancel(cause)
 			return call.Result{}, ctx.Err()
-		}}, filesSource(t))
+		}}, filesSource(t), &Audit{To: b}, policy.Rule{Name: "all", Effect: policy.Allow})
 		core, logs := observer.New(zap.InfoLevel)
 		h.logTo(zap.New(core))
 		_, _ = h.Handle(ctx, newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
-		if got := logs.All()[0].ContextMap(); got["outcome"] != "cancelled" || got["reason"] != reason {
+		if got := logs.All()[0].ContextMap(); got["outcome"] != "cancelled" || got["reason"] != want.reason {
 			t.Errorf("%v: outcome %v, reason %v", cause, got["outcome"], got["reason"])
+		}
+		var end struct {
+			Code   int64
+			Reason string
+		}
+		if err := json.Unmarshal([]byte(b.lines[len(b.lines)-1]), &end); err != nil || end.Code != want.code || end.Reason != want.reason {
+			t.Errorf("%v: the audit ends with %+v, %v", cause, end, err)
 		}
 	}
 }

@@ -293,9 +293,7 @@ func (r *Router) handleRecorded(ctx context.Context, c *call.Call) (call.Result,
 	begin := time.Now()
 	r.beginTrace(c, begin)
 	res, log, err := r.handle(ctx, c)
-	if err != nil && log.reason == "" && errors.Is(err, context.Canceled) {
-		log.reason = reasonOfEnd(ctx)
-	}
+	log.endedEarly(ctx, c, err)
 	log.unaudited(err)
 	duration := time.Since(begin)
 	exported := r.endTrace(c, &log, begin, duration, res, err)

@@ -83,6 +83,7 @@ func (s *Subscriptions) Subscribe(ctx context.Context, c *call.Call, public stri
 	d.Trace = &d.trace
 	s.router.beginTrace(&d.Call, begin)
 	cancel, log, err := s.subscribe(ctx, &d.Call, public, deliver)
+	log.endedEarly(ctx, c, err)
 	log.unaudited(err)
 	duration := time.Since(begin)
 	exported := s.router.endTrace(&d.Call, &log, begin, duration, call.Result{}, err)

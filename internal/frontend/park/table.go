@@ -21,7 +21,7 @@ import (
 // Causes with which calls end, see context.Cause.
 var (
 	// ErrAbandoned means that the last request that waited for the call has gone.
-	ErrAbandoned = errors.New("the client is gone or does not read")
+	ErrAbandoned error = call.ClientGone("the client is gone or does not read")
 	// ErrExpired means that the client did not come back to a parked call in time.
 	ErrExpired = errors.New("the client did not come back in time")
 )

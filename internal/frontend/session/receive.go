@@ -2,15 +2,15 @@ package session
 
 import (
 	"bytes"
-	"errors"
 	"strconv"
 	"strings"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
 
 // ErrCancelled is the cause with which a request ends that the client has cancelled.
-var ErrCancelled = errors.New("the client cancelled the request")
+var ErrCancelled error = call.ClientGone("the client cancelled the request")
 
 // Receive handles a notification or a response of the client. It reports whether it is
 // for other replicas too: an answer to an ask that nobody here waits for, the end of a
