@@ -140,7 +140,7 @@ func (s *Server) resumeCall(w http.ResponseWriter, r *http.Request, principal *c
 	case opened: // a client whose stream ends without a response comes again
 		return
 	case errors.Is(err, ErrReplicaGone) || err == nil && reply.Unknown:
-		err = s.replayCall(r, sess, p, out)
+		err = s.replayCall(r, sess, p, out, err != nil)
 	case err == nil:
 		err = reply.err()
 	}
@@ -153,9 +153,9 @@ func (s *Server) resumeCall(w http.ResponseWriter, r *http.Request, principal *c
 var errReplicaEnded = wire.Errorf(wire.CodeInternal, "the replica of the gateway that ran this call has ended, and nobody knows how far the call came: send it again if it may run twice").
 	WithData(wire.Raw(`{"reason":"the replica that ran the call has ended; the server may have run it","retryable":false}`))
 
-// replayCall writes the copied events of a call whose replica has ended, and an error in place of each
-// missing response.
-func (s *Server) replayCall(r *http.Request, sess *session.Session, p stream.Position, out *eventWriter) error {
+// replayCall writes the copied events of a call whose replica has ended, or does not know the event. If the replica has ended, an error takes the place
+// of each missing response.
+func (s *Server) replayCall(r *http.Request, sess *session.Session, p stream.Position, out *eventWriter, ended bool) error {
 	kept, err := s.readCopies(r.Context(), sess, p)
 	if err != nil {
 		return err
@@ -165,9 +165,11 @@ func (s *Server) replayCall(r *http.Request, sess *session.Session, p stream.Pos
 	switch {
 	case err != nil:
 		return err
+	case last.Last && p.Number > last.Number, !last.Last && !ended && len(missed) == 0:
+		return stream.ErrUnknownEvent // the client has made the number up
 	case last.Last && len(missed) == 0:
 		return stream.ErrComplete
-	case !last.Last && last.Requests == "":
+	case !last.Last && (!ended || last.Requests == ""):
 		return stream.ErrEventsLost
 	}
 	var frames []byte

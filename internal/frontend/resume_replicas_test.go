@@ -275,6 +275,32 @@ func TestCallWhoseReplicaHasEnded(t *testing.T) {
 	}
 }
 
+// An event of a call that was not sent yet is refused at every replica, and nobody says that the call's replica has ended while it lives. The client
+// can still resume from the last event that it got.
+func TestEventThatWasNotSent(t *testing.T) {
+	for _, hangs := range []bool{true, false} {
+		inCluster(t, 2, func(o *Options) { o.Handler = progressing{} }, func(t *testing.T, c *cluster) {
+			id := c.all[0].open(initializeWith(wire.Rev20251125, `,"capabilities":{}`))
+			first := c.all[0].start(id, fmt.Sprintf(`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"x","arguments":{"n":3,"hang":%t}}}`, hangs))
+			time.Sleep(time.Second)
+			events := eventsOf(t, first.written())
+			last := events[len(events)-1].ID
+			for i, r := range c.all {
+				if w := r.resumeAt("ann", id, last+"9"); w.code() != http.StatusBadRequest {
+					t.Errorf("hangs %t, replica %d: %d, %s", hangs, i, w.code(), w.written())
+				}
+			}
+			want := http.StatusOK
+			if !hangs {
+				want = http.StatusNoContent
+			}
+			if w := c.all[1].resumeAt("ann", id, last); w.code() != want {
+				t.Errorf("hangs %t, from the last event: %d, %s", hangs, w.code(), w.written())
+			}
+		})
+	}
+}
+
 // Every request of a batch gets an error when its replica has ended.
 func TestBatchWhoseReplicaHasEnded(t *testing.T) {
 	inCluster(t, 2, func(o *Options) { o.Handler = progressing{} }, func(t *testing.T, c *cluster) {
