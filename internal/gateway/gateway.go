@@ -79,6 +79,8 @@ type Options struct {
 	// Store is the store that the gateway shares with its replicas in place of the configured one, for tests; nil if
 	// there is none. It must seal its values.
 	Store store.Store
+	// DeadAfter is [replica.Options.DeadAfter], for tests; 0 for the default.
+	DeadAfter time.Duration
 	// Watch is called with the status of an upstream each time it changes, by one
 	// goroutine at a time for each upstream. It must not block. It may be nil.
 	Watch func(inspect.Upstream)
@@ -244,7 +246,7 @@ func New(o Options) (*Gateway, error) {
 		o.Store = g.store
 	}
 	if o.Store != nil {
-		g.share(o.Store)
+		g.share(o.Store, o.DeadAfter)
 	}
 	g.results = g.newResults(o.Store)
 	g.grants = g.newGrants(o.Store)
@@ -439,7 +441,11 @@ func (g *Gateway) runAll(ctx context.Context, serve func(life context.Context) e
 		}
 		return serve(life)
 	})
-	return group.Wait()
+	err := group.Wait()
+	if g.sharing != nil {
+		g.sharing.open.Clear() // the connections have ended their sessions
+	}
+	return err
 }
 
 // Close closes the addresses and the audit. Run calls it too.

@@ -34,7 +34,7 @@ func (g *Gateway) sessionBook(upstream string) httpconn.SessionBook {
 	return sessionBook{upstream, g.sharing.open}
 }
 
-// endLeft ends the sessions that a replica had open at servers when it died.
+// endLeft ends the sessions that a replica had open at servers when it died. A replica that ends in order ends its sessions itself.
 func (g *Gateway) endLeft(ctx context.Context, dead string) {
 	n, err := g.sharing.open.EndAll(ctx, dead, func(ctx context.Context, s opensessions.Session) {
 		u, ok := g.router.Routes().Upstreams[s.Upstream].(interface {

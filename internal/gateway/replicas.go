@@ -50,9 +50,12 @@ type sharing struct {
 }
 
 // share makes the gateway one of the replicas that have a store. It is called before the front end is made.
-func (g *Gateway) share(s store.Store) {
-	metrics := replica.NewMetrics()
-	replicas := replica.New(replica.Options{Store: s, Name: g.replica, Logger: g.log, Metrics: metrics, MaxMessage: 2 * int(g.cfg.Limits.MaxMessage), Ended: g.endLeft})
+func (g *Gateway) share(s store.Store, deadAfter time.Duration) {
+	metrics, open := replica.NewMetrics(), opensessions.New(s, g.replica)
+	replicas := replica.New(replica.Options{
+		Store: s, Name: g.replica, Logger: g.log, Metrics: metrics, MaxMessage: 2 * int(g.cfg.Limits.MaxMessage),
+		DeadAfter: deadAfter, Dead: g.endLeft, Forgotten: open.Rewrite,
+	})
 	idle := g.cfg.Limits.SessionIdle
 	g.sharing = &sharing{
 		replicas: replicas, metrics: metrics,
@@ -65,7 +68,7 @@ func (g *Gateway) share(s store.Store) {
 		relist:   &relister{notify: g.listChangedFor},
 		tasks:    sharedtasks.New(s, g.replica),
 		elicited: newElicitedLimit(),
-		open:     opensessions.New(s, g.replica),
+		open:     open,
 	}
 }
 

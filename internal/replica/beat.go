@@ -61,6 +61,10 @@ func (r *Replicas) beat(ctx context.Context) {
 		r.setCursors(lost)
 		if r.joined {
 			r.since = now
+			clear(r.silent)
+			if r.o.Forgotten != nil {
+				r.o.Forgotten()
+			}
 		}
 	}
 	if !r.joined {
@@ -162,10 +166,12 @@ func (r *Replicas) believed(now time.Time) bool {
 
 // update takes note of which replicas are alive. The caller holds mu.
 func (r *Replicas) update(names []string, values [][]byte, now time.Time) {
+	maps.DeleteFunc(r.silent, func(name string, _ time.Time) bool { return !slices.Contains(names, name) })
 	for i, name := range names {
 		switch p := r.peers[name]; {
 		case values[i] != nil:
 			r.alive[name] = true
+			delete(r.silent, name)
 			if p != nil && r.talksWith(name) {
 				p.owesHello = true // shows the other side whether the last frames have arrived
 				r.startSender(p)
@@ -179,16 +185,31 @@ func (r *Replicas) update(names []string, values [][]byte, now time.Time) {
 			if p != nil {
 				r.drop(p, lostTo(name, "has ended"))
 			}
-			r.running.Go(func() {
-				if r.o.Ended != nil {
-					r.o.Ended(r.life, name)
-				}
-				_ = r.o.Store.DeleteField(r.life, membersKey, name)
-			})
+			r.isSilent(name, now)
 		}
 	}
 	maps.DeleteFunc(r.dropped, func(_ string, p droppedPeer) bool { return now.Sub(p.at) > 10*frameTTL })
 	r.o.Metrics.replicas.Set(float64(len(r.alive) + 1))
+}
+
+// isSilent handles a replica that shows no sign of life, and has not said that it ends. When it has been silent for long enough, its name leaves the
+// store. The caller holds mu.
+func (r *Replicas) isSilent(name string, now time.Time) {
+	since, known := r.silent[name]
+	switch {
+	case !known:
+		r.silent[name] = now
+		return
+	case now.Sub(since) < r.o.DeadAfter:
+		return
+	}
+	r.silent[name] = now // if the store does not forget the name, it is the turn of this replica again
+	r.running.Go(func() {
+		if r.o.Dead != nil {
+			r.o.Dead(r.life, name)
+		}
+		_ = r.o.Store.DeleteField(r.life, membersKey, name)
+	})
 }
 
 // beatFailed handles a store that is away, or a name that another process has. Conversations wait
@@ -202,6 +223,7 @@ func (r *Replicas) beatFailed(now time.Time, err error) {
 		r.log.Warn("this replica cannot see the others: the store does not answer", zap.Error(err))
 	}
 	r.storeUp = false
+	clear(r.silent) // others may find the store again later than this replica
 	if taken && r.joined {
 		r.joined = false
 		r.rejoined = make(chan struct{})

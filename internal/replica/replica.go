@@ -52,9 +52,15 @@ type Options struct {
 	MaxMessage int
 	// MaxConversations bounds the requests of others that run at the same time, 4096 by default.
 	MaxConversations int
-	// Ended is called when another replica has ended, in a goroutine, by each replica that notices it; nil for nobody. It may be called
-	// several times for one replica. The context ends with Run.
-	Ended func(ctx context.Context, name string)
+	// DeadAfter is how long another replica shows no sign of life until it counts as dead, 3 minutes by default. It counts as ended long before,
+	// and nothing is passed to it any more, but a replica that was paused, or that lost the store alone, still has what it had.
+	DeadAfter time.Duration
+	// Dead is called when another replica is dead, in a goroutine, by each replica that notices it; nil for nobody. It may be called several
+	// times for one replica, and is not called for one that has ended in order. The context ends with Run.
+	Dead func(ctx context.Context, name string)
+	// Forgotten is called when the store had lost this replica's sign of life, so that others may have taken this replica for dead; nil for
+	// nobody. It must not block.
+	Forgotten func()
 }
 
 // Bounds of what is kept for others.
@@ -102,9 +108,11 @@ type Replicas struct {
 	lastUp   time.Time
 	// since is when this replica last found the store again after it was away, or after it had lost this replica's
 	// sign of life. Until others had the time to show themselves again too, their absence proves nothing.
-	since   time.Time
-	alive   map[string]bool // other replicas, as of the last beat
-	peers   map[string]*peer
+	since time.Time
+	alive map[string]bool // other replicas, as of the last beat
+	peers map[string]*peer
+	// silent has replicas that the store knows and that show no sign of life, since when this replica knows it.
+	silent  map[string]time.Time
 	calls   map[uint64]*Conversation // of this replica as the caller
 	handled map[handledKey]*Conversation
 	// dropped remembers what was received from peers that were dropped.
@@ -122,6 +130,7 @@ type handledKey struct {
 // New returns a replica that takes part from Run on.
 func New(o Options) *Replicas {
 	o.Beat = cmp.Or(o.Beat, 1500*time.Millisecond)
+	o.DeadAfter = cmp.Or(o.DeadAfter, 3*time.Minute)
 	o.MaxMessage = cmp.Or(o.MaxMessage, 64<<20)
 	o.MaxConversations = cmp.Or(o.MaxConversations, 4096)
 	if o.Logger == nil {
@@ -135,7 +144,7 @@ func New(o Options) *Replicas {
 		handlers: map[string]Handler{}, onNote: map[string]func(string, []byte){},
 		notes: make(chan []byte, 1024), first: make(chan struct{}), rejoined: make(chan struct{}),
 		storeUp: true,
-		alive:   map[string]bool{}, peers: map[string]*peer{}, dropped: map[string]droppedPeer{}, cursors: map[store.Key]cursor{}, calls: map[uint64]*Conversation{}, handled: map[handledKey]*Conversation{},
+		alive:   map[string]bool{}, peers: map[string]*peer{}, silent: map[string]time.Time{}, dropped: map[string]droppedPeer{}, cursors: map[store.Key]cursor{}, calls: map[uint64]*Conversation{}, handled: map[handledKey]*Conversation{},
 	}
 	r.life, r.end = context.WithCancel(context.Background())
 	r.o.Metrics.replicas.Set(1)

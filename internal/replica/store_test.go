@@ -81,7 +81,7 @@ func TestStoreBack(t *testing.T) {
 		var ended atomic.Int64
 		b := start(t, s, "b", func(r *Replicas) { r.Handle("echo", echo) })
 		time.Sleep(b.o.Beat / 2)
-		a := start(t, s, "a", func(r *Replicas) { r.o.Ended = func(context.Context, string) { ended.Add(1) } })
+		a := start(t, s, "a", func(r *Replicas) { r.o.Dead = func(context.Context, string) { ended.Add(1) } })
 		time.Sleep(2 * a.o.Beat)
 		s.away.Store(true)
 		for a.up() || b.up() {
@@ -109,8 +109,58 @@ func TestStoreBack(t *testing.T) {
 		}
 		b.die()
 		time.Sleep(3 * a.ttl())
-		if _, err := a.Call(t.Context(), "b", "echo", nil, nil); !errors.Is(err, ErrGone) || ended.Load() == 0 {
-			t.Errorf("after b has died: %v, it ended %d times", err, ended.Load())
+		if _, err := a.Call(t.Context(), "b", "echo", nil, nil); !errors.Is(err, ErrGone) || ended.Load() != 0 {
+			t.Errorf("when b is silent: %v, it counts as dead %d times", err, ended.Load())
+		}
+		time.Sleep(a.o.DeadAfter)
+		if ended.Load() == 0 {
+			t.Error("b does not count as dead")
+		}
+	})
+}
+
+// A replica that is silent for a while, because it was paused or lost the store alone, has ended for others, but it is not dead: it may still use what
+// it had. It learns that others may have taken it for dead. One that ends in order never counts as dead.
+func TestSilentIsNotDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &switchable{Memory: &storetest.Memory{}}
+		var dead, forgotten atomic.Int64
+		a := start(t, s, "a", func(r *Replicas) { r.o.Dead = func(context.Context, string) { dead.Add(1) } })
+		b := start(t, s, "b", func(r *Replicas) {
+			r.Handle("echo", echo)
+			r.o.Forgotten = func() { forgotten.Add(1) }
+		})
+		c := start(t, s, "c", func(r *Replicas) { r.Handle("echo", echo) })
+		for _, name := range []string{"b", "c"} {
+			if _, err := a.Call(t.Context(), name, "echo", nil, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.stop()
+		for range 3 { // together it is silent for longer than a dead one
+			b.die()
+			time.Sleep(a.o.DeadAfter / 2)
+			if _, err := a.Call(t.Context(), "b", "echo", nil, nil); !errors.Is(err, ErrGone) {
+				t.Errorf("a request to a silent replica: %v", err)
+			}
+			before := forgotten.Load()
+			b.store.dead.Store(false)
+			time.Sleep(2 * a.ttl())
+			if _, err := a.Call(t.Context(), "b", "echo", nil, nil); err != nil {
+				t.Errorf("a request to a replica that is back: %v", err)
+			}
+			if n := forgotten.Load() - before; n != 1 {
+				t.Errorf("the replica was told %d times that the store had forgotten it, want 1", n)
+			}
+		}
+		time.Sleep(2 * a.o.DeadAfter)
+		if n := dead.Load(); n != 0 {
+			t.Errorf("replicas that live or have ended in order count as dead %d times", n)
+		}
+		b.die()
+		time.Sleep(a.o.DeadAfter + 3*a.ttl())
+		if n := dead.Load(); n != 1 {
+			t.Errorf("a dead replica counts as dead %d times", n)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"maps"
 	"sync"
 	"time"
 
@@ -29,7 +28,7 @@ const (
 	maxSessions = 10_000           // of one replica; the store remembers no more
 	endings     = 8                // at the same time
 	lastWrites  = time.Second      // when the gateway stops
-	claimTTL    = 5 * time.Minute  // for which no other replica ends the sessions of one that has died
+	claimTTL    = 5 * time.Minute  // of the claim of a replica that dies while it ends the sessions of another one
 	retryAfter  = 10 * time.Second // after the store did not take a change
 )
 
@@ -75,13 +74,37 @@ func (b *Book) change(s Session, do func(field string)) {
 	do(f)
 	b.dirty[f] = true
 	b.mu.Unlock()
+	b.wake()
+}
+
+// wake has Run write what has changed.
+func (b *Book) wake() {
 	select {
 	case b.changed <- struct{}{}:
 	default:
 	}
 }
 
-// Run writes what changes to the store, and all again now and then, until ctx ends. The sessions that are still open then stay in the store.
+// Rewrite has all open sessions written again, because the store may have lost them, or another replica has taken this one for dead.
+func (b *Book) Rewrite() {
+	b.mu.Lock()
+	for f := range b.open {
+		b.dirty[f] = true
+	}
+	b.mu.Unlock()
+	b.wake()
+}
+
+// Clear removes the book from the store. It is called after Run, when this replica has ended its sessions itself. If the store does not answer, the
+// book ends by itself.
+func (b *Book) Clear() {
+	ctx, cancel := context.WithTimeout(context.Background(), lastWrites)
+	defer cancel()
+	_ = b.store.Delete(ctx, sessionsOf(b.replica))
+}
+
+// Run writes what changes to the store, and all again now and then, until ctx ends. The sessions that are still open then stay in the store until
+// Clear.
 func (b *Book) Run(ctx context.Context) {
 	renew := time.NewTicker(TTL / 3)
 	defer renew.Stop()
@@ -94,11 +117,7 @@ func (b *Book) Run(ctx context.Context) {
 		case <-b.changed:
 		case <-again:
 		case <-renew.C:
-			b.mu.Lock()
-			for f := range b.open {
-				b.dirty[f] = true
-			}
-			b.mu.Unlock()
+			b.Rewrite()
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWrites)
 			defer cancel()
@@ -146,27 +165,40 @@ func (b *Book) writeOne(ctx context.Context, f string, s *Session) error {
 	return err
 }
 
-// EndAll ends the sessions of a replica that has died. Of several replicas that call it one does it. It returns how many sessions end was called for.
+// EndAll ends the sessions of a replica that has died. Of several replicas that call it at once, one does it. Only what it has ended leaves the book:
+// if the replica is alive after all, it goes on with that. EndAll returns how many sessions end was called for.
 func (b *Book) EndAll(ctx context.Context, dead string, end func(ctx context.Context, s Session)) (int, error) {
-	fields, err := b.store.Fields(ctx, sessionsOf(dead))
-	if err != nil || len(fields) == 0 {
+	key, claim := sessionsOf(dead), store.Key{Kind: "open-sessions-end", Name: dead}
+	if fields, err := b.store.Fields(ctx, key); err != nil || len(fields) == 0 {
 		return 0, err
 	}
-	first, err := b.store.PutNew(ctx, store.Key{Kind: "open-sessions-end", Name: dead}, []byte(b.replica), claimTTL)
+	first, err := b.store.PutNew(ctx, claim, []byte(b.replica), claimTTL)
 	if err != nil || !first {
+		return 0, err
+	}
+	defer func() { _ = b.store.Delete(context.WithoutCancel(ctx), claim) }() // the replica may live, open others and die
+	fields, err := b.store.Fields(ctx, key)                                  // another replica may have just ended them
+	if err != nil {
 		return 0, err
 	}
 	n := 0
 	var group errgroup.Group
 	group.SetLimit(endings)
-	for value := range maps.Values(fields) {
-		var s Session
-		if json.Unmarshal(value, &s) != nil || ctx.Err() != nil {
-			continue
+	for field, value := range fields {
+		if ctx.Err() != nil {
+			break
 		}
-		n++
-		group.Go(func() error { end(ctx, s); return nil })
+		var s Session
+		isSession := json.Unmarshal(value, &s) == nil
+		if isSession {
+			n++
+		}
+		group.Go(func() error {
+			if isSession {
+				end(ctx, s)
+			}
+			return b.store.DeleteField(ctx, key, field)
+		})
 	}
-	_ = group.Wait() // end returns none
-	return n, b.store.Delete(ctx, sessionsOf(dead))
+	return n, group.Wait()
 }

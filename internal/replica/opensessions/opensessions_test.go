@@ -2,6 +2,7 @@ package opensessions
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -82,6 +83,59 @@ func TestSessionsOfTheDead(t *testing.T) {
 			t.Errorf("afterwards these sessions were ended: %v", got)
 		}
 	})
+}
+
+// A replica that was taken for dead and lives writes its sessions again, and they are ended when it dies later. When it has ended in order, none are
+// left.
+func TestSessionsOfOneThatLivesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(storetest.Memory)
+		b := New(s, "paused")
+		ctx, die := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { b.Run(ctx) })
+		b.Opened(Session{Upstream: "u", ID: "first"})
+		synctest.Wait()
+		if got := ended(t, s, "paused"); !got["u first"] {
+			t.Errorf("these sessions were ended: %v", got)
+		}
+		b.Opened(Session{Upstream: "u", ID: "second"})
+		b.Rewrite()
+		synctest.Wait()
+		if got := ended(t, s, "paused"); len(got) != 2 {
+			t.Errorf("these sessions were ended: %v", got)
+		}
+		b.Rewrite()
+		synctest.Wait()
+		die()
+		run.Wait()
+		b.Clear()
+		if got := ended(t, s, "paused"); len(got) != 0 {
+			t.Errorf("after an orderly end these sessions were ended: %v", got)
+		}
+	})
+}
+
+// What a replica opens while another one ends its sessions stays in the store.
+func TestSessionOpenedMeanwhile(t *testing.T) {
+	s := new(storetest.Memory)
+	put := func(field string, one Session) {
+		value, err := json.Marshal(one)
+		if err == nil {
+			_, err = s.PutField(t.Context(), sessionsOf("paused"), field, value, 9, TTL)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	put("a", Session{Upstream: "u", ID: "first"})
+	n, err := New(s, "other").EndAll(t.Context(), "paused", func(context.Context, Session) { put("b", Session{Upstream: "u", ID: "second"}) })
+	if n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if got := ended(t, s, "paused"); len(got) != 1 || !got["u second"] {
+		t.Errorf("these sessions were ended: %v", got)
+	}
 }
 
 // After a time servers end sessions by themselves, and the store forgets them.
