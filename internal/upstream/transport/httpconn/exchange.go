@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"mcpgateway/internal/upstream/diagnose"
@@ -29,6 +30,35 @@ type Exchange struct {
 	Releases bool
 
 	At Cursor // in the event stream of the response, if it is one
+
+	mu     sync.Mutex
+	broken bool
+	body   io.Closer // of the event stream that is being read
+}
+
+// Break ends the event stream of the response, so that no response comes any more. It may be called concurrently.
+func (x *Exchange) Break() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.broken = true
+	if x.body != nil {
+		_ = x.body.Close() // of a stream that nobody reads any more
+	}
+}
+
+// Broken reports whether Break was called.
+func (x *Exchange) Broken() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.broken
+}
+
+// reads notes which event stream is being read. It reports false after Break.
+func (x *Exchange) reads(body io.Closer) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.body = body
+	return !x.broken
 }
 
 // StatusError is an HTTP response whose status is not a success.
@@ -188,6 +218,11 @@ func retryAfter(h http.Header) time.Duration {
 // of Post.
 func (x *Exchange) Stream(ctx context.Context, body io.ReadCloser) (wire.Message, error) {
 	var answer wire.Message
+	if !x.reads(body) {
+		_ = body.Close()
+		return answer, ErrStreamEnded
+	}
+	defer x.reads(nil)
 	err := x.Endpoint.Events(ctx, body, &x.At, func(ev *wire.Event) (bool, error) {
 		m, found, err := x.Take(ev.Data)
 		answer = m

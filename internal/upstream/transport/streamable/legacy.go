@@ -148,6 +148,7 @@ func (l *legacyConn) once(ctx context.Context, s *session, c *call.Call) (call.R
 
 	ears := streamHandler{l: l, s: s, ctx: ctx, c: c}
 	x := httpconn.Exchange{Endpoint: l.Endpoint, ID: f.ID, Early: ears.handle, Releases: protocol.ReleasesResult(c.Method)}
+	ears.x = &x
 	m, err := x.Post(ctx, s.header.ForCall(c), p)
 	if errors.Is(err, httpconn.ErrStreamEnded) {
 		m, err = l.resume(ctx, s.header.ForCall(c), &x)
@@ -157,10 +158,16 @@ func (l *legacyConn) once(ctx context.Context, s *session, c *call.Call) (call.R
 		if ctx.Err() != nil && p.Sent.Load() {
 			l.cancel(s, f)
 		}
+		if x.Broken() && ctx.Err() == nil {
+			err = errAnswerRefused
+		}
 		return call.Result{}, err
 	}
 	return protocol.ResultOf(m, s.revision)
 }
+
+// errAnswerRefused ends a call that would wait for an answer that the server does not take.
+var errAnswerRefused = &protocol.CallError{Reason: "the server has forgotten the session of the call, and did not take the answer to its question"}
 
 // cancel tells the server that the response is no longer needed: in the legacy era
 // a closed connection does not mean that.

@@ -26,6 +26,7 @@ type streamHandler struct {
 	s   *session
 	ctx context.Context // of the stream
 	c   *call.Call
+	x   *httpconn.Exchange // of the call, nil without one
 
 	// asks is made for the first request of the server. Each stream has its own, since
 	// servers without sessions use the same ids on each stream.
@@ -72,10 +73,22 @@ func (e *streamHandler) handleRequest(m wire.Message) {
 		e.asks = &protocol.ServerRequests{Config: e.l.Config, Liveness: &e.l.Liveness, Send: func(ctx context.Context, m wire.Message, c *call.Call) {
 			if err := e.l.Endpoint.Send(ctx, e.s.header.ForCall(c), m); err != nil && ctx.Err() == nil {
 				e.l.RateLog.Warn("the server did not take the answer to its request", e.l.Config.ErrorField(err))
+				e.refused(ctx, err)
 			}
 		}}
 	}
 	e.asks.Serve(e.open, m, e.owner(m))
+}
+
+// refused ends the call if the server did not take the answer to a request because it has forgotten the session: it would wait for the answer, and the
+// call for the server, until the call's timeout. A ping makes sure that the server does not just refuse this answer.
+func (e *streamHandler) refused(ctx context.Context, err error) {
+	if e.x == nil || !e.s.forgotten(err) {
+		return
+	}
+	if err := e.l.ping(ctx); err == nil && e.l.session.Load() != e.s {
+		e.x.Break()
+	}
 }
 
 // close cancels the open requests of the server and waits until they have ended.
@@ -94,7 +107,7 @@ func (l *legacyConn) resume(ctx context.Context, header httpconn.Headers, x *htt
 	none := wire.Message{}
 	var wait protocol.Backoff
 	for failures := 0; ; {
-		if x.At.Event == "" || failures == resumeTries {
+		if x.At.Event == "" || x.Broken() || failures == resumeTries {
 			return none, httpconn.ErrStreamEnded
 		}
 		if err := x.At.Pause(ctx, &wait); err != nil {
