@@ -19,10 +19,15 @@ func (g *Gateway) drain(srv server, active *activeConns) {
 	timeout := g.beginDrain()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	var passed sync.WaitGroup
+	var passed, giving sync.WaitGroup
 	passed.Go(func() { g.drainPassed(ctx) })
+	running, ended := context.WithCancel(ctx)
+	defer ended()
+	giving.Go(func() { g.giveUpSessions(running) })
 	shutdown(ctx, srv, active, g.stopCalls)
 	passed.Wait()
+	ended()
+	giving.Wait()
 	g.log.Info("drained")
 }
 

@@ -196,3 +196,34 @@ func TestHolderOfSessionDies(t *testing.T) {
 		t.Errorf("%d lines in the log, want 1", n)
 	}
 }
+
+// A replica that drains gives up the sessions in which no call runs: another replica takes them over at once. Of the others a client learns when to try
+// again.
+func TestHolderOfSessionDrains(t *testing.T) {
+	kept := new(storetest.Memory)
+	s, a, b := countingReplicasOn(t, config.SessionPerClient, kept, kept)
+	session, busy := a.session("ann"), a.session("ann")
+	b.session("ann") // waits until b is ready
+	for _, id := range []string{session, busy} {
+		a.callTool(id, "count")
+		if got := b.callTool(id, "count"); !strings.Contains(got, "call 2 of") { // b knows the holder
+			t.Fatalf("before the drain: %s", got)
+		}
+	}
+	var ends sync.WaitGroup
+	ends.Go(func() { a.callTool(busy, "stay") })
+	<-s.staying
+	ends.Go(a.stop)
+	polltest.Until(t, "the replica drains", a.g.draining.Load)
+	if got := b.callTool(session, "count"); !strings.Contains(got, "call 1 of") {
+		t.Errorf("a session in which no call runs: %s", got)
+	}
+	if got := b.callTool(busy, "count"); !strings.Contains(got, "a call still runs in the session") || !strings.Contains(got, `"retryable":true,"retryAfter":1`) {
+		t.Errorf("a session in which a call runs: %s", got)
+	}
+	a.g.stopCalls()
+	ends.Wait()
+	if got := b.callTool(busy, "count"); !strings.Contains(got, "call 1 of") {
+		t.Errorf("after the drain: %s", got)
+	}
+}

@@ -31,6 +31,13 @@ func (g *Gateway) drainPassed(ctx context.Context) {
 	}
 }
 
+// giveUpSessions leaves sessions with upstreams to other replicas when no call runs in them here, until ctx ends.
+func (g *Gateway) giveUpSessions(ctx context.Context) {
+	if g.sharing != nil {
+		g.sharing.held.GiveUp(ctx)
+	}
+}
+
 // errHolderEnded answers a retry whose call waited at a replica that has ended, so that the server has not got the answers.
 var errHolderEnded = wire.Errorf(wire.CodeInternal, "the replica that ran this call has ended; call again").
 	WithData(wire.Raw(`{"reason":"the replica that ran this call has ended","retryable":true}`))
@@ -56,7 +63,7 @@ func (g *Gateway) passRetry(ctx context.Context, to string, c *call.Call) (call.
 	g.ratelog.Warn("a retry could not be passed to the replica that holds its call", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject),
 		ratelog.Profile(c.Principal.Profile), zap.String("replica", to), zap.Error(err))
 	switch {
-	case errors.Is(err, replica.ErrGone):
+	case errors.Is(err, replica.ErrGone), errors.Is(err, replica.ErrEnding): // parked calls end when the drain begins
 		return call.Result{}, errHolderEnded
 	case remote.Begun(err):
 		return call.Result{}, errHolderLost

@@ -150,3 +150,15 @@ func TestHolderOfParkedCallEnds(t *testing.T) {
 		})
 	}
 }
+
+// Parked calls end when their replica begins to drain, so that a retry is told to call again although the replica is still there.
+func TestHolderOfParkedCallDrains(t *testing.T) {
+	replicas := startAskingReplicas(t, 2)
+	a, b := replicas[0], replicas[1]
+	state := a.member(a.ask("ann", "legacy"), "requestState")
+	a.g.beginDrain()
+	a.g.drainPassed(t.Context())
+	if got := b.retry("ann", "legacy", sameArguments, state); !strings.Contains(got, `"the replica that ran this call has ended","retryable":true`) {
+		t.Errorf("the retry gets %s", got)
+	}
+}

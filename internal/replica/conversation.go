@@ -75,6 +75,9 @@ func (r *Replicas) call(ctx context.Context, to, kind string, request []byte, re
 		case frameFailed:
 			return nil, &Failed{string(f.body)}
 		case frameRefused:
+			if string(f.body) == reasonEnding {
+				return nil, ErrEnding
+			}
 			return nil, fmt.Errorf("%w: %s", ErrRefused, f.body)
 		}
 		if receive != nil {
@@ -143,7 +146,7 @@ func (r *Replicas) begin(p *peer, f *frame) {
 		refuse("it does not know this kind of requests")
 		return
 	case r.draining:
-		refuse("it ends")
+		refuse(reasonEnding)
 		return
 	case len(r.handled) >= r.o.MaxConversations:
 		refuse("it handles too many requests")

@@ -23,6 +23,8 @@ var (
 	ErrGone = errors.New("the replica has ended")
 	// ErrRefused means that the other replica did not handle the request.
 	ErrRefused = errors.New("the replica has refused the request")
+	// ErrEnding is ErrRefused by a replica that drains. It gives up what it holds.
+	ErrEnding = fmt.Errorf("%w: %s", ErrRefused, reasonEnding)
 	// ErrLost means that the other replica has ended, or that messages were lost, while the
 	// request ran. Nobody knows how far it came.
 	ErrLost = errors.New("the connection with the replica was lost")
@@ -31,6 +33,9 @@ var (
 	// ErrTooLong means that a message is longer than MaxMessage.
 	ErrTooLong = errors.New("the message is too long for another replica")
 )
+
+// reasonEnding is the reason for which a replica refuses requests while it drains.
+const reasonEnding = "it ends"
 
 // Failed is the error that the handler of a request has returned.
 type Failed struct{ Text string }

@@ -406,7 +406,7 @@ func TestDrain(t *testing.T) {
 		synctest.Wait()
 		go func() { b.Drain(t.Context()); b.stop() }()
 		synctest.Wait()
-		if _, err := a.Call(t.Context(), "b", "wait", nil, nil); !errors.Is(err, ErrRefused) {
+		if _, err := a.Call(t.Context(), "b", "wait", nil, nil); !errors.Is(err, ErrEnding) || !errors.Is(err, ErrRefused) {
 			t.Errorf("a call to a replica that drains: %v", err)
 		}
 		goOn <- true

@@ -36,11 +36,11 @@ func (s *Sessions) Gather(ctx context.Context, c *call.Call) bool {
 	if b, err := s.findSession(ofPrincipal, name, c); err != nil || b == nil {
 		return false
 	}
-	b := s.retain(name)
+	b := s.retain(name, 0)
 	if b == nil {
 		return false
 	}
-	defer s.release(b)
+	defer s.release(b, 0)
 	b.AwaitSettled(ctx)
 	return true
 }

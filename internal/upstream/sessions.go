@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport"
-	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
 
@@ -80,6 +78,7 @@ type openSession struct {
 	share fairshare.Share // that the session counts for
 	end   context.CancelFunc
 	users int       // calls and subscriptions
+	calls int       // of them
 	used  time.Time // when a use last began or ended
 }
 
@@ -92,28 +91,6 @@ func NewSessions(o Options) *Sessions {
 	s.catalogSession = s.o.newConnector(nil)
 	s.budget = fairshare.New(int64(s.o.MaxSessions)+1, 0) // so that a single client may use the last one
 	return s
-}
-
-// errOtherServer refuses to end a session at a URL that is not configured.
-var errOtherServer = errors.New("the session is at a URL that the upstream does not have")
-
-// EndLeft ends a session that another process has left open at the server. It sends credentials to configured URLs only.
-func (s *Sessions) EndLeft(ctx context.Context, left httpconn.OpenSession) error {
-	if s.o.HTTP == nil {
-		return errOtherServer
-	}
-	urls := []*url.URL{s.o.HTTP.URL}
-	for _, u := range s.o.URLs {
-		urls = append(urls, u.URL)
-	}
-	for _, u := range urls {
-		if httpconn.RequestURL(u).String() == left.URL {
-			at := *s.o.HTTP
-			at.URL = u
-			return transport.EndSession(ctx, s.o.conversation(), &at, left)
-		}
-	}
-	return errOtherServer
 }
 
 // Snapshot returns what is known of the upstream now.
@@ -193,40 +170,13 @@ func (s *Sessions) Session(ctx context.Context, c *call.Call) (string, error) {
 	return name, nil
 }
 
-// Held returns the name of the session for the calls of c's client if it belongs to that client or
-// principal and the server keeps state in it: of several gateways one has to hold it. It is "" for all other
-// sessions. The error is that of [Sessions.Session].
-func (s *Sessions) Held(ctx context.Context, c *call.Call) (string, error) {
-	kind, name, err := s.resolve(ctx, c)
-	if err != nil || kind != ofClient && kind != ofPrincipal || s.stateless(c) {
-		return "", err
-	}
-	return name, nil
-}
-
-// IsHeld reports whether a name of a session is one that Held returns.
-func IsHeld(name string) bool { return name != "" && (name[0] == ofClient || name[0] == ofPrincipal) }
-
-// IsOpen reports whether there is a session with this name.
-func (s *Sessions) IsOpen(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.open[name] != nil
-}
-
-// Failure is the error of a call that ends before it reaches the server, or while the gateway that has
-// its session cannot be reached.
-func (s *Sessions) Failure(reason string, retryable bool) error {
-	return s.catalogSession.Failure(reason, time.Now(), retryable, 0)
-}
-
 // awaitFirst waits for the first attempt of a session. It returns the name of the
 // session, or that of the catalog session if the server opens only one, as some do.
 func (s *Sessions) awaitFirst(ctx context.Context, name string, b *openSession) (string, error) {
 	s.mu.Lock()
 	b.users++ // or it would be closed as idle if the server is slow
 	s.mu.Unlock()
-	defer s.release(b)
+	defer s.release(b, 0)
 	_, err := b.Await(ctx)
 	head := s.catalogSession.Snapshot()
 	switch {
@@ -375,7 +325,7 @@ func (s *Sessions) closeIdle() {
 // Do sends a call through the session that it names, see [connector.Connector.Do]. A call of the
 // session's client opens the session again if it has ended; another call fails.
 func (s *Sessions) Do(ctx context.Context, c *call.Call) (call.Result, error) {
-	to, leave, err := s.use(ctx, c)
+	to, leave, err := s.use(ctx, c, 1)
 	if err != nil {
 		return call.Result{}, err
 	}
@@ -387,7 +337,7 @@ func (s *Sessions) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 // [connector.Connector.Subscribe]. cancel ends the subscription; it does not block, and may be
 // called more than once.
 func (s *Sessions) Subscribe(ctx context.Context, c *call.Call, uri string) (cancel func(), err error) {
-	to, leave, err := s.use(ctx, c)
+	to, leave, err := s.use(ctx, c, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -401,50 +351,52 @@ func (s *Sessions) Subscribe(ctx context.Context, c *call.Call, uri string) (can
 	}), nil
 }
 
-// use returns the session that a call names. The session stays open until the caller
-// calls leave.
-func (s *Sessions) use(ctx context.Context, c *call.Call) (to *connector.Connector, leave func(), err error) {
+// use returns the session that a call names, in which so many calls begin. The session
+// stays open until the caller calls leave.
+func (s *Sessions) use(ctx context.Context, c *call.Call, calls int) (to *connector.Connector, leave func(), err error) {
 	if c.Session == "" {
 		return s.catalogSession, func() {}, nil
 	}
-	b := s.retain(c.Session)
+	b := s.retain(c.Session, calls)
 	if b == nil {
 		name, err := s.Session(ctx, c)
 		if err != nil {
 			return nil, nil, err
 		}
 		if name == c.Session {
-			b = s.retain(name)
+			b = s.retain(name, calls)
 		}
 	}
 	if b == nil {
 		return nil, nil, s.catalogSession.Failure("the session in which this was begun has ended", time.Now(), false, 0)
 	}
 	if b.scope.catalogSession == nil {
-		return b.Connector, func() { s.release(b) }, nil
+		return b.Connector, func() { s.release(b, calls) }, nil
 	}
 	end := b.scope.catalogSession.Use() // which is told of changed lists
 	return b.Connector, func() {
 		end()
-		s.release(b)
+		s.release(b, calls)
 	}, nil
 }
 
-// release counts one user less.
-func (s *Sessions) release(b *openSession) {
+// release counts one user less, and so many calls.
+func (s *Sessions) release(b *openSession, calls int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.users--
+	b.calls -= calls
 	b.used = time.Now()
 }
 
-// retain returns the session with this name, or nil, and counts one more user.
-func (s *Sessions) retain(name string) *openSession {
+// retain returns the session with this name, or nil, and counts one more user, and so many calls.
+func (s *Sessions) retain(name string, calls int) *openSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.open[name]
 	if b != nil {
 		b.users++
+		b.calls += calls
 	}
 	return b
 }

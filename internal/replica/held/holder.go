@@ -2,6 +2,8 @@ package held
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -68,6 +70,28 @@ func (h *Holder) Run(ctx context.Context) {
 	})
 	h.subscriptions.run(ctx)
 	_ = group.Wait() // leases have no error
+}
+
+// giveUpEvery is the time between two looks for sessions that can be given up.
+const giveUpEvery = 100 * time.Millisecond
+
+// GiveUp gives up each session of this replica when no call runs in it any more, until ctx ends, so that another replica takes it over while this one
+// drains.
+func (h *Holder) GiveUp(ctx context.Context) {
+	ticker := time.NewTicker(giveUpEvery)
+	defer ticker.Stop()
+	for {
+		h.leases.Release(ctx, func(name string) bool {
+			upstream, session, _ := strings.Cut(name, "\x00")
+			u := h.byName(upstream)
+			return u == nil || u.sessions.GiveUp(session)
+		})
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Drain ends the subscriptions that this replica has for others, which begin them again elsewhere.

@@ -204,6 +204,8 @@ func (s *subscription) attempt(subscribed func()) error {
 			holder, err = s.at.holder(s.ctx, c.Session)
 		case errors.Is(err, replica.ErrGone):
 			holder, err = s.at.takeOver(s.ctx, &c, holder)
+		case errors.Is(err, replica.ErrEnding):
+			holder, err = s.at.nextHolder(s.ctx, c.Session, holder)
 		default:
 			return err
 		}

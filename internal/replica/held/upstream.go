@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -18,6 +19,14 @@ import (
 
 // heldAttempts bounds how often the holder of a session is looked for in one call.
 const heldAttempts = 4
+
+// The looks at a session whose holder ends, and what the client is told if it still has the session afterwards, because a call runs in it.
+const (
+	lookups      = 10
+	lookupGap    = 100 * time.Millisecond
+	reasonEnding = "the replica that holds the session shuts down, and a call still runs in the session"
+	retryEnding  = time.Second
+)
 
 // heldUpstream is an upstream among several replicas. A session that belongs to one client or principal is
 // held by one replica, to which the others pass its calls.
@@ -107,6 +116,11 @@ func (u *heldUpstream) Do(ctx context.Context, c *call.Call) (call.Result, error
 			holder, err = u.holder(ctx, c.Session)
 		case errors.Is(err, replica.ErrGone):
 			holder, err = u.takeOver(ctx, c, holder)
+		case errors.Is(err, replica.ErrEnding):
+			holder, err = u.nextHolder(ctx, c.Session, holder)
+			if errors.As(err, new(*wire.Error)) {
+				return call.Result{}, err
+			}
 		case remote.Begun(err):
 			return call.Result{}, u.sessions.Failure("the replica that holds the session has ended or cannot be reached; the server may have run the call", false)
 		case errors.Is(err, replica.ErrRefused), errors.Is(err, replica.ErrTooLong):
@@ -136,6 +150,8 @@ func (u *heldUpstream) DoTask(ctx context.Context, holder string, c *call.Call) 
 		return call.Result{}, ctx.Err()
 	case errors.Is(err, replica.ErrGone), errors.Is(err, remote.ErrNotHeld):
 		return u.Upstream.Do(ctx, c)
+	case errors.Is(err, replica.ErrEnding):
+		return call.Result{}, u.sessions.RetryLater("the replica that holds the task shuts down", retryEnding)
 	case errors.Is(err, replica.ErrRefused), errors.Is(err, replica.ErrTooLong):
 		return call.Result{}, u.sessions.Failure("the replica that holds the task has refused the request", true)
 	case remote.Begun(err) && wire.MethodOf(c.Method).Shape != wire.ShapeToolResult && c.Method != wire.MethodTasksGet:
@@ -177,6 +193,23 @@ func (u *heldUpstream) takeOver(ctx context.Context, c *call.Call, dead string) 
 			zap.String("replica", dead), zap.String("request", c.ID))
 	}
 	return holder, err
+}
+
+// nextHolder waits for a moment until a replica that ends has given up a session, and returns the new holder. The error is a *wire.Error if the
+// replica still has the session.
+func (u *heldUpstream) nextHolder(ctx context.Context, session, ending string) (string, error) {
+	for range lookups {
+		u.h.leases.Forget(u.lease(session), ending)
+		if holder, err := u.holder(ctx, session); err != nil || holder != ending {
+			return holder, err
+		}
+		select {
+		case <-time.After(lookupGap):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	return "", u.sessions.RetryLater(reasonEnding, retryEnding)
 }
 
 // do makes a call that another replica has passed on, in a session that this one holds.

@@ -204,6 +204,15 @@ func (l *Leases) each(f func(name string, h held)) {
 	}
 }
 
+// Release releases the leases of this replica whose names idle accepts.
+func (l *Leases) Release(ctx context.Context, idle func(name string) bool) {
+	l.each(func(name string, _ held) {
+		if idle(name) {
+			l.release(ctx, name)
+		}
+	})
+}
+
 // release gives a lease back. If the store does not answer, it ends by itself.
 func (l *Leases) release(ctx context.Context, name string) {
 	lock := l.lock(name)
