@@ -98,7 +98,7 @@ func TestWithoutStore(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		t.Run(name, tests[name])
 	}
-	documented := rowsOf(t, "Without a store, a request for what lives at another replica gets:")
+	documented := rowsOf(t, "Without a store, requests about state of another replica have these results:")
 	if tested := slices.Sorted(maps.Keys(tests)); !slices.Equal(documented, tested) {
 		t.Errorf("docs/operations.md lists %q, tested is %q", documented, tested)
 	}
