@@ -61,7 +61,7 @@ func (g *Gateway) share(s store.Store, deadAfter time.Duration) {
 		replicas: replicas, metrics: metrics,
 		events:   sessionstore.NewEvents(s, idle, maxCopied*int64(g.cfg.Limits.MaxMessage)),
 		states:   sessionstore.NewStates(s, idle, sessionPeers{replicas}),
-		tokens:   sharedTokens{s},
+		tokens:   newSharedTokens(s),
 		limits:   sharedLimits{sharedlimits.New(s), replicas.Others},
 		store:    s,
 		held:     held.New(held.Options{Name: g.replica, Replicas: replicas, Store: s, Logger: g.ratelog}),

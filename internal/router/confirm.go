@@ -59,7 +59,7 @@ func (f *forwarding) ask(ctx context.Context) (bool, error) {
 		request := wire.SetMember(wire.Raw(`{"method":"`+wire.MethodElicit+`"}`), "params", fitted)
 		raw := wire.SetMember(wire.Raw(`{"resultType":"input_required"}`), "inputRequests", wire.SetMember(wire.Raw(`{}`), consentKey, request))
 		state := f.router.sealer.Seal(bridge.State{
-			Kind: bridge.Consent, Recipient: f.upstreamName(), Token: f.router.tokens.New(), Expires: time.Now().Add(terms.AskTimeout), Trace: f.call.Trace.Traceparent(),
+			Kind: bridge.Consent, Recipient: f.upstreamName(), Token: f.router.tokens.New(ctx), Expires: time.Now().Add(terms.AskTimeout), Trace: f.call.Trace.Traceparent(),
 		}, bridge.BindingOf(f.call))
 		f.result.Raw = wire.SetMember(raw, "requestState", wire.String(state))
 		return true, nil

@@ -25,7 +25,7 @@ func TestAttacksOnConsent(t *testing.T) {
 			"another tool":    retry(other, state, accept),
 			"a made-up state": retry(asksFor, "AgEC", accept),
 			"a relayed state": retry(asksFor, h.sealer.Seal(bridge.State{Kind: bridge.UpstreamState, Recipient: "files", Text: "x", Expires: time.Now().Add(time.Hour)}, bridge.BindingOf(callOf(wire.Rev20260728, allCaps, asksFor, nil))), accept),
-			"another process": retry(asksFor, h.sealer.Seal(bridge.State{Kind: bridge.Consent, Recipient: "files", Token: newMemoryTokens().New(), Expires: time.Now().Add(time.Hour)}, bridge.BindingOf(callOf(wire.Rev20260728, allCaps, asksFor, nil))), accept),
+			"another process": retry(asksFor, h.sealer.Seal(bridge.State{Kind: bridge.Consent, Recipient: "files", Token: newMemoryTokens().New(t.Context()), Expires: time.Now().Add(time.Hour)}, bridge.BindingOf(callOf(wire.Rev20260728, allCaps, asksFor, nil))), accept),
 		} {
 			res, err := h.round(t, params)
 			if err == nil && !res.Get("resultType").IsString("input_required") || h.files.got != nil {

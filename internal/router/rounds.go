@@ -37,7 +37,7 @@ func (f *forwarding) relay(raw wire.Raw) (wire.Raw, error) {
 func (f *forwarding) seal(kind bridge.StateKind, text string) string {
 	st := bridge.State{Kind: kind, Recipient: f.upstreamName(), Text: text, Expires: time.Now().Add(f.routes.bridgeSettings().StateTTL), Trace: f.call.Trace.Traceparent()}
 	if f.consented {
-		st.Token = f.router.tokens.New()
+		st.Token = f.router.tokens.New(f.ctx)
 	}
 	return f.router.sealer.Seal(st, bridge.BindingOf(f.call))
 }

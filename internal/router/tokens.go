@@ -12,7 +12,7 @@ import (
 // OneTimeTokens make a consent valid for one call. They may be used concurrently.
 type OneTimeTokens interface {
 	// New returns a token that was never issued before.
-	New() string
+	New(ctx context.Context) string
 	// Redeem reports whether the token was not redeemed before, and marks it as
 	// redeemed, in one step. It need not be remembered after until. With an error the
 	// token must not be taken for valid.
@@ -24,44 +24,62 @@ const maxTokens = 1 << 17
 
 var errTokens = errors.New("more consents are open than the gateway keeps account of")
 
-// memoryTokens are the tokens of one process. A token of another process counts as
-// redeemed, because this one does not know whether it was.
-type memoryTokens struct {
-	prefix string // of all tokens of this process
-
+// RedeemedTokens are the tokens that one process has seen redeemed. The zero value is ready for use.
+type RedeemedTokens struct {
 	mu       sync.Mutex
 	redeemed map[string]time.Time // until when
 	sweepAt  int
 	swept    time.Time
 }
 
-func newMemoryTokens() *memoryTokens {
-	return &memoryTokens{prefix: rand.Text() + ".", redeemed: make(map[string]time.Time), sweepAt: 1024}
+// Has reports whether a token is remembered.
+func (r *RedeemedTokens) Has(token string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, is := r.redeemed[token]
+	return is
 }
 
-func (m *memoryTokens) New() string { return m.prefix + rand.Text() }
+// Add remembers a token until then, and reports whether it was not remembered before. It fails if there are too many.
+func (r *RedeemedTokens) Add(token string, until time.Time) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, again := r.redeemed[token]; again {
+		return false, nil
+	}
+	if r.redeemed == nil {
+		r.redeemed, r.sweepAt = make(map[string]time.Time), 1024
+	}
+	if now := time.Now(); len(r.redeemed) >= r.sweepAt && now.Sub(r.swept) >= sweepPause {
+		for t, until := range r.redeemed {
+			if now.After(until) {
+				delete(r.redeemed, t)
+			}
+		}
+		r.swept = now
+		r.sweepAt = min(maxTokens, max(1024, 2*len(r.redeemed)))
+	}
+	if len(r.redeemed) >= maxTokens {
+		return false, errTokens
+	}
+	r.redeemed[token] = until
+	return true, nil
+}
+
+// memoryTokens are the tokens of one process. A token of another process counts as
+// redeemed, because this one does not know whether it was.
+type memoryTokens struct {
+	RedeemedTokens
+	prefix string // of all tokens of this process
+}
+
+func newMemoryTokens() *memoryTokens { return &memoryTokens{prefix: rand.Text() + "."} }
+
+func (m *memoryTokens) New(context.Context) string { return m.prefix + rand.Text() }
 
 func (m *memoryTokens) Redeem(_ context.Context, token string, until time.Time) (bool, error) {
 	if !strings.HasPrefix(token, m.prefix) {
 		return false, nil
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, again := m.redeemed[token]; again {
-		return false, nil
-	}
-	if now := time.Now(); len(m.redeemed) >= m.sweepAt && now.Sub(m.swept) >= sweepPause {
-		for t, until := range m.redeemed {
-			if now.After(until) {
-				delete(m.redeemed, t)
-			}
-		}
-		m.swept = now
-		m.sweepAt = min(maxTokens, max(1024, 2*len(m.redeemed)))
-	}
-	if len(m.redeemed) >= maxTokens {
-		return false, errTokens
-	}
-	m.redeemed[token] = until
-	return true, nil
+	return m.Add(token, until)
 }

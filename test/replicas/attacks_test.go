@@ -302,3 +302,28 @@ func refused(t *testing.T, r *rig.Replicas) (sum float64) {
 	}
 	return sum
 }
+
+// A store that comes back empty makes no consent valid again, neither at the replica that has used it nor at another.
+func TestConsentAfterTheStoreIsEmpty(t *testing.T) {
+	addr, server := rig.StartRedis(t)
+	r, servers := startAll(t, redisAt(addr), twoUsers())
+	ctx, ann := t.Context(), as(t, r, "ann")
+	used, waiting := park(ctx, t, ann[0], "modern__confirmed"), park(ctx, t, ann[0], "modern__confirmed")
+	if answer := retry(ctx, t, ann[1], used); answer.Response.Fault() != nil {
+		t.Fatalf("the consent gives %s", answer.Response.Text)
+	}
+	server.Kill()
+	waitStore(t, r, false)
+	rig.StartRedisOn(t, addr)
+	waitStore(t, r, true)
+	for i := range replicas {
+		wantFault(t, "a consent that was used", retry(ctx, t, ann[i], used), -32602, alreadyUsed)
+		wantFault(t, "a consent of before", retry(ctx, t, ann[i], waiting), -32602, alreadyUsed)
+	}
+	if n := servers["modern"].times("confirmed"); n != 1 {
+		t.Errorf("the tool ran %d times", n)
+	}
+	if answer := retry(ctx, t, ann[2], park(ctx, t, ann[0], "modern__confirmed")); answer.Response.Fault() != nil {
+		t.Errorf("a new consent gives %s", answer.Response.Text)
+	}
+}
