@@ -112,7 +112,7 @@ func (g *Gateway) failingStore() string {
 	return fmt.Sprintf("the store is away since %s, and this replica goes on with what it has: %v", since.UTC().Format(time.RFC3339), why)
 }
 
-// storeCheckTime bounds how long a check waits for the store.
+// storeCheckTime bounds how long a check waits for an answer of the store.
 const storeCheckTime = 5 * time.Second
 
 // CheckStore reports why the configured store cannot be used. It is nil with kind memory.
@@ -122,7 +122,5 @@ func CheckStore(ctx context.Context, cfg *config.Config) error {
 	}
 	s := redis.Open(storeOptions(cfg, zap.NewNop()))
 	defer s.Close()
-	ctx, cancel := context.WithTimeout(ctx, storeCheckTime)
-	defer cancel()
-	return s.Ping(ctx)
+	return store.Check(ctx, s, storeCheckTime)
 }

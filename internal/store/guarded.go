@@ -63,15 +63,12 @@ func (g *Guarded) Run(ctx context.Context) {
 	}
 }
 
-// probe writes something, because a store that is full, or read-only after a failover, still answers reads. One
-// probe that the store refuses is enough to count it as away. One that is late counts like another operation: a
-// store that is busy for a moment still works. It reports whether the store took it.
+// probe checks the store. One probe that the store refuses is enough to count it as away. One that is late counts like
+// another operation: a store that is busy for a moment still works. It reports whether the store works.
 func (g *Guarded) probe(ctx context.Context) bool {
-	bounded, cancel := context.WithTimeout(ctx, opTime)
-	defer cancel()
-	err := failure(g.s.Put(bounded, Key{Kind: "probe"}, nil, time.Second))
+	late, err := check(ctx, g.s, opTime)
 	if ctx.Err() == nil {
-		g.note(err, err == nil || bounded.Err() == nil)
+		g.note(err, err == nil || !late)
 	}
 	return err == nil
 }
@@ -138,7 +135,7 @@ func guard[T any](g *Guarded, ctx context.Context, op operation, wait time.Durat
 	m := &g.metrics.operations[op]
 	if open {
 		m.skipped.Inc()
-		return none, fmt.Errorf("%w, and was not asked: %w", ErrUnavailable, why)
+		return none, fmt.Errorf("%w (it was not asked again)", why)
 	}
 	limit := opTime + time.Duration(float64(size)/opRate*float64(time.Second))
 	bounded, cancel := context.WithTimeout(ctx, max(0, wait)+limit)
@@ -157,9 +154,7 @@ func guard[T any](g *Guarded, ctx context.Context, op operation, wait time.Durat
 		m.canceled.Inc()
 		return none, ctx.Err()
 	}
-	if !errors.Is(err, ErrUnavailable) {
-		err = fmt.Errorf("%w: it has not answered within %v", ErrUnavailable, limit)
-	}
+	err = unavailable(err, limit)
 	m.failed.Inc()
 	if failure(err) != nil {
 		g.note(err, false)
