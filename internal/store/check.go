@@ -86,5 +86,5 @@ func unavailable(err error, limit time.Duration) error {
 	if errors.Is(err, ErrUnavailable) {
 		return err
 	}
-	return fmt.Errorf("%w: it has not answered within %v", ErrUnavailable, limit)
+	return fmt.Errorf("%w: it has not answered within %v", ErrUnavailable, limit.Round(time.Millisecond))
 }

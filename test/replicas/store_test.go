@@ -23,8 +23,8 @@ const outage = 5 * time.Second
 // Calls go on whatever happens to the store, and replicas share again when it is back.
 func TestStoreOutages(t *testing.T) {
 	addr, server := rig.StartRedis(t)
-	wire := newSlowWire(t, addr)
-	r, servers := startAll(t, redisAt(wire.addr))
+	wire := rig.NewSlowWire(t, addr)
+	r, servers := startAll(t, redisAt(wire.Addr))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*within)
 	defer cancel()
 
@@ -35,7 +35,7 @@ func TestStoreOutages(t *testing.T) {
 	}{
 		{"stopped, and empty afterwards", true, func(*testing.T) { server.Kill() }, func(t *testing.T) { server = rig.StartRedisOn(t, addr) }},
 		{"paused", true, func(t *testing.T) { signal(t, server.PID(), syscall.SIGSTOP) }, func(t *testing.T) { signal(t, server.PID(), syscall.SIGCONT) }},
-		{"100 ms slower", false, func(*testing.T) { wire.delay.Store(int64(100 * time.Millisecond)) }, func(*testing.T) { wire.delay.Store(0) }},
+		{"100 ms slower", false, func(*testing.T) { wire.Delay.Store(int64(100 * time.Millisecond)) }, func(*testing.T) { wire.Delay.Store(0) }},
 	} {
 		t.Log(tt.name)
 		l := &load{t: t, url: r.URL, servers: servers, over: make(chan struct{}), strict: true, mark: tt.name}

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -56,7 +57,7 @@ func TestUserAndDatabase(t *testing.T) {
 	contract(t, redis.Options{Addrs: []string{addr}, Username: "gateway", Password: "secret", DB: 3})
 
 	other := open(t, redis.Options{Addrs: []string{addr}, Username: "gateway", Password: "wrong"})
-	err := other.Ping(t.Context())
+	err := store.Check(t.Context(), other, time.Minute)
 	if !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), "wrong\"") {
 		t.Errorf("with a wrong password the error is %v", err)
 	}
@@ -122,7 +123,7 @@ func TestTLS(t *testing.T) {
 		if config != nil {
 			o.TLS = func() (*tls.Config, error) { return config, nil }
 		}
-		if err := open(t, o).Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+		if err := store.Check(t.Context(), open(t, o), time.Minute); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("a connection %s gave %v", name, err)
 		}
 	}
@@ -227,4 +228,31 @@ func TestKeys(t *testing.T) {
 	if _, err := s.PutField(ctx, key, "f", nil, 1, time.Minute); !errors.Is(err, store.ErrWrongType) {
 		t.Errorf("a script gives %v", err)
 	}
+}
+
+// A store that takes nearly as long as an operation may works: connections are made apart from operations.
+func TestSlowStore(t *testing.T) {
+	addr, _ := rig.StartRedis(t, "--user", "default", "off", "--user", "gateway", "on", ">secret", "~test:*", "+@all")
+	wire := rig.NewSlowWire(t, addr)
+	wire.Delay.Store(int64(180 * time.Millisecond))
+	s := open(t, redis.Options{Addrs: []string{wire.Addr}, Username: "gateway", Password: "secret", DB: 1})
+	g := store.NewGuarded(s, store.NewMetrics(), func(bool, error) {})
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { g.Run(ctx); close(done) }()
+	polltest.UntilNil(t, "several operations at once succeed", func() error {
+		errs := make([]error, 4)
+		var all sync.WaitGroup
+		for i := range errs {
+			all.Go(func() { errs[i] = g.Put(t.Context(), store.Key{Kind: "value", Name: "x"}, nil, time.Minute) })
+		}
+		all.Wait()
+		if up, _, why := g.Health(); !up {
+			return why
+		}
+		_, err := g.Read(t.Context(), store.Key{Kind: "log"}, "", 1, 2*time.Second)
+		return errors.Join(append(errs, err)...)
+	})
+	end()
+	<-done
 }

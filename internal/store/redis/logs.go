@@ -60,7 +60,7 @@ func (s *Store) Read(ctx context.Context, key store.Key, after string, max int, 
 		err     error
 	}
 	done := make(chan result, 1)
-	s.reads.Go(func() { // the library gives up a read at its deadline, and not when its context ends
+	s.running.Go(func() { // the library gives up a read at its deadline, and not when its context ends
 		defer func() { <-s.turns }()
 		found, err := s.await(ctx, a, time.Now().Add(wait))
 		done <- result{found, err}

@@ -62,11 +62,13 @@ type Store struct {
 	client  redis.UniversalClient
 	cluster bool
 
-	waiting  redis.UniversalClient // for reads that wait
-	turns    chan struct{}
-	reads    sync.WaitGroup // reads that wait, also those that were given up
-	closing  context.Context
-	endReads context.CancelFunc
+	known sync.Map // digests of the scripts that the server has run
+
+	waiting redis.UniversalClient // for reads that wait
+	turns   chan struct{}
+	running sync.WaitGroup // reads that wait and new connections, also those that were given up
+	closing context.Context
+	end     context.CancelFunc
 }
 
 var _ store.Store = (*Store)(nil)
@@ -82,17 +84,17 @@ func (noLog) Printf(context.Context, string, ...any) {}
 func Open(o Options) *Store {
 	silence()
 	s := &Store{prefix: o.Prefix + ":v1:", cluster: o.Mode == Cluster, turns: make(chan struct{}, maxWaiting)}
-	s.client = o.client(0)
-	s.waiting = o.client(maxWaiting)
-	s.closing, s.endReads = context.WithCancel(context.Background())
+	s.closing, s.end = context.WithCancel(context.Background())
+	s.client = s.open(o, 0, false)
+	s.waiting = s.open(o, maxWaiting, true)
 	return s
 }
 
-// client returns a client with a pool of this size; 0 means the usual size.
-func (o Options) client(pool int) redis.UniversalClient {
+// open returns a client with a pool of this size; 0 means the usual size. It says whether operations wait.
+func (s *Store) open(o Options, pool int, waits bool) redis.UniversalClient {
 	u := &redis.UniversalOptions{
-		Addrs: o.Addrs, MasterName: o.Master, DB: o.DB, PoolSize: pool,
-		Username: o.Username, Password: o.Password, SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
+		Addrs: o.Addrs, MasterName: o.Master, PoolSize: pool, // the connector logs in
+		SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
 		Protocol: 2, DisableIdentity: true, // one round trip less for each connection
 		PipelinePoolSize: -1, // pipelines use the same connections
 		MaxRetries:       -1, // see the guarantees
@@ -104,13 +106,19 @@ func (o Options) client(pool int) redis.UniversalClient {
 	}
 	switch o.Mode {
 	case Sentinel:
-		return redis.NewFailoverClient(u.Failover())
+		client := redis.NewFailoverClient(u.Failover())
+		s.connect(o, client, waits)
+		return client
 	case Cluster:
 		c := u.Cluster()
 		c.DisableRoutingPolicies = true // all commands here have one key
-		return redis.NewClusterClient(c)
+		cluster := redis.NewClusterClient(c)
+		cluster.OnNewNode(func(node *redis.Client) { s.connect(o, node, waits) })
+		return cluster
 	}
-	return redis.NewClient(u.Simple())
+	client := redis.NewClient(u.Simple())
+	s.connect(o, client, waits)
+	return client
 }
 
 // dialTLS opens a connection with TLS.
@@ -126,18 +134,13 @@ func (o Options) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 
 // Close ends all reads and closes all connections.
 func (s *Store) Close() error {
-	s.endReads()
+	s.end()
 	err := s.client.Close()
 	if e := s.waiting.Close(); err == nil {
 		err = e
 	}
-	s.reads.Wait()
+	s.running.Wait()
 	return err
-}
-
-// Ping reports whether the servers can be reached.
-func (s *Store) Ping(ctx context.Context) error {
-	return failed(ctx, s.client.Get(ctx, s.prefix+"ping").Err())
 }
 
 // key returns the name of a key in Redis.
@@ -184,7 +187,8 @@ type script struct{ source, hash string }
 
 func newScript(source string) script { return script{source, redis.NewScript(source).Hash()} }
 
-// run runs a script, which the server knows by its digest from the second time on.
+// run runs a script. The server knows it by its digest from the second time on, until it restarts. It is sent whole at
+// first, because a digest that the server does not know takes a round trip more.
 func (s *Store) run(ctx context.Context, sc script, keys []string, args ...any) (any, error) {
 	all := make([]any, 0, 3+len(keys)+len(args))
 	all = append(all, "evalsha", sc.hash, len(keys))
@@ -192,10 +196,20 @@ func (s *Store) run(ctx context.Context, sc script, keys []string, args ...any) 
 		all = append(all, k)
 	}
 	all = append(all, args...)
-	reply, err := s.do(ctx, all...)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") { // it was not run
-		all[0], all[1] = "eval", sc.source
+	_, known := s.known.Load(sc.hash)
+	var reply any
+	var err error
+	if known {
 		reply, err = s.do(ctx, all...)
+	}
+	if lost := redis.HasErrorPrefix(err, "NOSCRIPT"); lost || !known { // it was not run
+		if lost {
+			s.known.Clear()
+		}
+		all[0], all[1] = "eval", sc.source
+		if reply, err = s.do(ctx, all...); err == nil {
+			s.known.Store(sc.hash, nil)
+		}
 	}
 	return reply, failed(ctx, err)
 }

@@ -1,4 +1,4 @@
-package replicas
+package rig
 
 import (
 	"io"
@@ -9,22 +9,23 @@ import (
 	"time"
 )
 
-// slowWire passes connections on to an address, each piece after a delay.
-type slowWire struct {
-	addr  string
+// SlowWire passes connections on to an address, each piece after a delay.
+type SlowWire struct {
+	Addr  string
+	Delay atomic.Int64 // a time.Duration: of a round trip
 	to    string
-	delay atomic.Int64 // a time.Duration
-	conns sync.Map     // net.Conn
+	conns sync.Map // net.Conn
 	group sync.WaitGroup
 }
 
-func newSlowWire(t *testing.T, to string) *slowWire {
+// NewSlowWire returns a SlowWire to an address, without a delay yet, which ends with the test.
+func NewSlowWire(t testing.TB, to string) *SlowWire {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &slowWire{addr: l.Addr().String(), to: to}
+	w := &SlowWire{Addr: l.Addr().String(), to: to}
 	w.group.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -42,7 +43,7 @@ func newSlowWire(t *testing.T, to string) *slowWire {
 	return w
 }
 
-func (w *slowWire) carry(a net.Conn) {
+func (w *SlowWire) carry(a net.Conn) {
 	defer a.Close()
 	b, err := net.Dial("tcp", w.to)
 	if err != nil {
@@ -65,11 +66,11 @@ func (w *slowWire) carry(a net.Conn) {
 }
 
 // copy copies until one side ends. Half of the delay is that of each direction.
-func (w *slowWire) copy(to io.Writer, from io.Reader) {
+func (w *SlowWire) copy(to io.Writer, from io.Reader) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
-		if d := time.Duration(w.delay.Load()); n > 0 && d > 0 {
+		if d := time.Duration(w.Delay.Load()); n > 0 && d > 0 {
 			time.Sleep(d / 2) // the slowness itself
 		}
 		if _, failed := to.Write(buf[:n]); err != nil || failed != nil {
