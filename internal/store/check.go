@@ -29,7 +29,7 @@ const (
 func check(ctx context.Context, s Store, each time.Duration) (late bool, err error) {
 	value, fields, log := Key{Kind: "probe"}, Key{Kind: "probe", Name: "fields"}, Key{Kind: "probe", Name: "log"}
 	limit := Limit{Key: Key{Kind: "probe", Name: "limit"}, Rate: probeRate, Burst: probeRate, Concurrent: probeRate}
-	holder := rand.Text()
+	fresh := rand.Text() // the store does more for what is new
 	for _, op := range []func(ctx context.Context) error{
 		func(ctx context.Context) error { return s.Put(ctx, value, nil, probeLife) },
 		func(ctx context.Context) (err error) {
@@ -37,14 +37,14 @@ func check(ctx context.Context, s Store, each time.Duration) (late bool, err err
 			return err
 		},
 		func(ctx context.Context) (err error) {
-			_, err = s.PutField(ctx, fields, "probe", nil, probeFields, probeLife)
+			_, err = s.PutField(ctx, fields, fresh, nil, probeFields, probeLife)
 			return err
 		},
 		func(ctx context.Context) (err error) {
 			_, err = s.Fields(ctx, fields)
 			return err
 		},
-		func(ctx context.Context) error { return s.DeleteField(ctx, fields, "probe") },
+		func(ctx context.Context) error { return s.DeleteField(ctx, fields, fresh) },
 		func(ctx context.Context) error { return s.Append(ctx, log, 1, probeLife, nil) },
 		func(ctx context.Context) (err error) {
 			_, err = s.Last(ctx, log)
@@ -55,10 +55,10 @@ func check(ctx context.Context, s Store, each time.Duration) (late bool, err err
 			return err
 		},
 		func(ctx context.Context) (err error) {
-			_, _, err = s.Acquire(ctx, holder, probeLife, limit)
+			_, _, err = s.Acquire(ctx, fresh, probeLife, limit)
 			return err
 		},
-		func(ctx context.Context) error { return s.Release(ctx, holder, limit) },
+		func(ctx context.Context) error { return s.Release(ctx, fresh, limit) },
 		func(ctx context.Context) (err error) {
 			_, err = s.Take(ctx, value)
 			return err
