@@ -91,8 +91,11 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, principal *
 	if reason == nil && !sess.Touch() {
 		reason = session.ErrUnknown
 	}
-	if reason == session.ErrUnknown {
+	switch {
+	case reason == session.ErrUnknown:
 		sess, reason = s.adoptSession(r, name, principal)
+	case reason == nil && !s.loadState(r.Context(), sess):
+		reason = session.ErrUnknown
 	}
 	if reason != nil {
 		s.refuseSession(w, r, id, principal, reason)

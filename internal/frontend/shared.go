@@ -60,7 +60,8 @@ func (t *tasks) end() {
 }
 
 // loadState takes over what the other replicas know of a session that was adopted. It reports false
-// if the session was ended there. Without an answer of the store the session begins without a state.
+// if the session was ended there. Without an answer of the store the session begins without a state, which its
+// next request, or the next renewal, loads.
 func (s *Server) loadState(ctx context.Context, sess *session.Session) bool {
 	shared := s.options.Sessions.Shared
 	if shared == nil || !sess.BeginLoad() {
@@ -68,6 +69,7 @@ func (s *Server) loadState(ctx context.Context, sess *session.Session) bool {
 	}
 	st, err := shared.Load(ctx, sess.ID())
 	if err != nil {
+		sess.LoadFailed()
 		s.ratelog.Warn("the state of a session is not known here", zap.Error(err))
 		return true
 	}
@@ -78,6 +80,9 @@ func (s *Server) loadState(ctx context.Context, sess *session.Session) bool {
 	sess.Apply(session.Change{Level: st.Level})
 	for _, uri := range st.URIs {
 		sess.Apply(session.Change{Subscribed: uri})
+	}
+	if sess.HasStream() {
+		s.restore(sess)
 	}
 	return true
 }
@@ -123,6 +128,9 @@ func (s *Server) SessionChanged(id string, c session.Change) {
 // renewStates keeps the states of all sessions in use for another while.
 func (s *Server) renewStates(ctx context.Context) {
 	for _, sess := range s.sessions.Sealed() {
+		if !s.loadState(ctx, sess) {
+			continue
+		}
 		st := sess.State()
 		if st.Level == wire.LevelNone && len(st.URIs) == 0 {
 			continue

@@ -92,6 +92,7 @@ func (c *cluster) add(change func(*Options)) *replica {
 	i := len(c.all)
 	subs := &testSubscriptions{set: make(map[*testSubscription]bool)}
 	copies := sessionstore.NewEvents(c.kept, time.Hour, 1<<30)
+	var states *sessionstore.States
 	r := newReplica(c.t, func(o *Options) {
 		o.Subscriptions = subs
 		idle := o.Limits.SessionIdle
@@ -103,13 +104,15 @@ func (c *cluster) add(change func(*Options)) *replica {
 			idle = defaultSessionIdle
 		}
 		o.Sessions.Replicas, o.Sessions.Copies = clusterPeers{c, i}, copies
-		o.Sessions.Shared = sessionstore.NewStates(c.kept, idle, clusterPeers{c, i})
+		states = sessionstore.NewStates(c.kept, idle, clusterPeers{c, i})
+		o.Sessions.Shared = states
 	}, 1)
 	c.all, c.subs = append(c.all, r), append(c.subs, subs)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { r.Run(ctx) })
 	running.Go(func() { copies.Run(ctx, time.Second) })
+	running.Go(func() { states.Run(ctx) })
 	c.t.Cleanup(func() {
 		stop()
 		running.Wait()
@@ -140,6 +143,9 @@ func (p clusterPeers) Others() (names []string) {
 func (p clusterPeers) TellNow(_ context.Context, kind string, note []byte) { p.Tell(kind, note) }
 
 func (p clusterPeers) Tell(kind string, note []byte) {
+	if p.c.kept.away.Load() {
+		return
+	}
 	for i, r := range p.c.all {
 		if i == p.self || p.c.gone[i] {
 			continue
@@ -410,6 +416,48 @@ func TestSessionsWithoutTheStore(t *testing.T) {
 		if st, err := c.all[2].options.Sessions.Shared.Load(t.Context(), id); err != nil || len(st.URIs) != 0 || st.Level != wire.LevelNone {
 			t.Errorf("long after the last use the store has %+v, %v", st, err)
 		}
+	})
+}
+
+// What clients change while the store is away holds at all replicas soon after it is back, ends of sessions too.
+func TestChangesWhileTheStoreIsAway(t *testing.T) {
+	inCluster(t, 3, nil, func(t *testing.T, c *cluster) {
+		end := func(id string) {
+			if w := c.all[0].from(http.MethodDelete, "ann", "", wire.HeaderSession, id); w.Code != http.StatusNoContent {
+				t.Errorf("DELETE: %d %s", w.Code, w.Body)
+			}
+		}
+		id, before := c.all[0].open(openLegacy), c.all[0].open(openLegacy)
+		known, unknown := c.all[0].open(openLegacy), c.all[0].open(openLegacy)
+		w := c.all[2].stream(id, "")
+		c.all[2].rpc(known, wire.MethodToolsList, `{}`)
+		end(before)
+		c.kept.away.Store(true)
+		c.all[0].subscribe(id, "x:away")
+		c.all[0].subscribe(id, "x:short")
+		c.all[0].unsubscribe(id, "x:short")
+		c.all[0].rpc(id, wire.MethodSetLevel, `{"level":"error"}`)
+		end(known)
+		end(unknown)
+		c.add(nil).rpc(before, wire.MethodToolsList, `{}`) // it cannot know better
+		c.kept.away.Store(false)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := updatesOn(t, w); !slices.Equal(got, []string{"x:away"}) {
+			t.Errorf("updates %q", got)
+		}
+		if got := c.all[2].sessions.Find(id).LogLevel(); got != wire.LevelError {
+			t.Errorf("level %v", got)
+		}
+		for i, r := range c.all {
+			for name, id := range map[string]string{"known there": known, "not known there": unknown, "ended before": before} {
+				if w := r.from(http.MethodPost, "ann", listBody, wire.HeaderSession, id); w.Code != http.StatusNotFound {
+					t.Errorf("replica %d serves the session that has ended and was %s: %d", i, name, w.Code)
+				}
+			}
+		}
+		c.all[2].Drain()
+		<-w.done
 	})
 }
 

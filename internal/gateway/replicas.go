@@ -104,7 +104,7 @@ func (s *sharing) serve(front *frontend.Server, elicited, grantChanged func(note
 // run runs what the gateway has to do with its replicas in a group.
 func (s *sharing) run(ctx context.Context, group *errgroup.Group) {
 	for _, run := range []func(context.Context){
-		s.replicas.Run, s.results.Run, s.open.Run, s.tasks.Run,
+		s.replicas.Run, s.states.Run, s.results.Run, s.open.Run, s.tasks.Run,
 		func(ctx context.Context) {
 			s.held.Run(ctx)
 			s.relist.stop()

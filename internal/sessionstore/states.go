@@ -46,6 +46,8 @@ type States struct {
 	store store.Store
 	peers Peers
 	life  time.Duration
+
+	unwritten unwritten
 }
 
 // NewStates returns States in a store. A session that no replica uses for idle is forgotten. peers are
@@ -84,22 +86,44 @@ func (s *States) Load(ctx context.Context, id string) (session.State, error) {
 	return st, nil
 }
 
-// Change implements session.Shared.
+// Change implements session.Shared. A change that the store does not take is kept, and written by Run.
 func (s *States) Change(ctx context.Context, id string, expires time.Time, c session.Change) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout) // a client that has gone has still made the change
 	defer cancel()
-	err := s.change(ctx, id, expires, c)
-	if s.peers != nil {
-		note, encodingErr := json.Marshal(changeNote{id, c})
-		err = errors.Join(err, encodingErr)
-		// A client that has ended its session may not use it anywhere, and its next call has the level that it has set.
-		if c.Ended || c.Level != wire.LevelNone {
-			s.peers.TellNow(ctx, KindChanged, note)
-		} else {
-			s.peers.Tell(KindChanged, note)
-		}
+	var err error
+	if s.unwritten.has(id) {
+		err = errWaits
+	} else {
+		err = s.change(ctx, id, expires, c)
 	}
+	if err != nil && !isFinal(err) {
+		s.unwritten.add(id, expires, c)
+	}
+	s.tell(ctx, id, c)
 	return err
+}
+
+// isFinal reports whether a change that failed with this error would fail again, though the store works.
+func isFinal(err error) bool { return errors.Is(err, errFull) || errors.Is(err, store.ErrWrongType) }
+
+// errWaits is for a change that must not reach the store before an earlier one.
+var errWaits = errors.New("an earlier change of the session waits for the store")
+
+// tell tells the other replicas of a change.
+func (s *States) tell(ctx context.Context, id string, c session.Change) {
+	if s.peers == nil {
+		return
+	}
+	note, err := json.Marshal(changeNote{id, c})
+	if err != nil {
+		return // a change has only texts and numbers
+	}
+	// A client that has ended its session may not use it anywhere, and its next call has the level that it has set.
+	if c.Ended || c.Level != wire.LevelNone {
+		s.peers.TellNow(ctx, KindChanged, note)
+	} else {
+		s.peers.Tell(KindChanged, note)
+	}
 }
 
 func (s *States) change(ctx context.Context, id string, expires time.Time, c session.Change) error {

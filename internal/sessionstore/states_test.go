@@ -86,6 +86,51 @@ func TestStatesAreBounded(t *testing.T) {
 	}
 }
 
+// awayStore takes nothing while it is away.
+type awayStore struct {
+	storetest.Memory
+	away bool
+}
+
+func (s *awayStore) PutField(ctx context.Context, key store.Key, field string, value []byte, max int, ttl time.Duration) (bool, error) {
+	if s.away {
+		return false, store.ErrUnavailable
+	}
+	return s.Memory.PutField(ctx, key, field, value, max, ttl)
+}
+
+// Changes that wait for the store take a bounded memory, and none when the store is back.
+func TestUnwrittenChangesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &awayStore{away: true}
+		s := NewStates(m, time.Minute, nil)
+		expires := time.Now().Add(time.Hour)
+		for i := range 50_000 {
+			_ = s.Change(t.Context(), fmt.Sprint("a", i), expires, session.Change{Subscribed: strings.Repeat("x", 1000)})
+		}
+		for range 10 {
+			_ = s.Change(t.Context(), "a1", expires, session.Change{Level: wire.LevelError})
+			_ = s.Change(t.Context(), "a2", expires, session.Change{Ended: true})
+			_ = s.Change(t.Context(), "a2", expires, session.Change{Level: wire.LevelError})
+		}
+		if n := s.unwritten.bytes; n > maxUnwritten || n < maxUnwritten/2 {
+			t.Errorf("the changes take %d bytes", n)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		go s.Run(ctx)
+		m.away = false
+		time.Sleep(time.Second)
+		end()
+		synctest.Wait()
+		if n, sessions := s.unwritten.bytes, len(s.unwritten.sessions); n != 0 || sessions != 0 {
+			t.Errorf("%d bytes, %d sessions are left", n, sessions)
+		}
+		if st, err := s.Load(t.Context(), "a2"); err != nil || !st.Ended {
+			t.Errorf("%+v, %v", st, err)
+		}
+	})
+}
+
 // hangingStore never answers.
 type hangingStore struct{ storetest.Memory }
 

@@ -14,7 +14,7 @@ type Shared interface {
 	// Load returns what is known of a session, the zero value if nothing is.
 	Load(ctx context.Context, id string) (State, error)
 	// Change keeps a change of a session, whose id expires at this time, and tells the other
-	// replicas.
+	// replicas. With an error both happens later.
 	Change(ctx context.Context, id string, expires time.Time, c Change) error
 	// Renew extends the life of the state of a session in use. It notifies no replica.
 	Renew(ctx context.Context, id string, st State) error
@@ -39,8 +39,13 @@ type Change struct {
 func (s *Session) IsSealed() bool { return !s.Expires.IsZero() }
 
 // BeginLoad reports whether the caller has to load the state of the session: once, if another
-// process may have opened it.
-func (s *Session) BeginLoad() bool { return s.adopted && s.loading.CompareAndSwap(false, true) }
+// process may have opened it, and again after LoadFailed.
+func (s *Session) BeginLoad() bool {
+	return s.adopted && !s.loading.Load() && s.loading.CompareAndSwap(false, true)
+}
+
+// LoadFailed says that the state of the session could not be loaded.
+func (s *Session) LoadFailed() { s.loading.Store(false) }
 
 // State returns what other replicas have to know of the session.
 func (s *Session) State() State {
