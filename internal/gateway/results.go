@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"time"
+
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
@@ -36,9 +38,13 @@ func (g *Gateway) newResults(s store.Store) resultStore {
 		Unshared: func(err error) {
 			g.ratelog.Warn("a long result is kept by this replica alone for now", zap.Error(err))
 		},
+		Troubled: func() bool { return g.store != nil && g.store.guard.Troubled(afterOutage) },
 	})
 	return g.sharing.results
 }
+
+// afterOutage is how long replicas may take to put their results into a store that works again.
+const afterOutage = 5 * time.Second
 
 // resultLimits are the limits for kept long results.
 func resultLimits(r config.Results) results.Limits {
@@ -48,7 +54,12 @@ func resultLimits(r config.Results) results.Limits {
 // ownTools returns what answers calls of the gateway's own items.
 func (g *Gateway) ownTools() *metatool.Tools {
 	tools := metatool.New()
-	tools.Results = &metatool.Results{Store: g.results, Max: func(profile string) int { return g.generation.Load().Results[profile].Max }}
+	tools.Results = &metatool.Results{
+		Store: g.results, Max: func(profile string) int { return g.generation.Load().Results[profile].Max },
+		Failed: func(c *call.Call, err error) {
+			g.ratelog.Warn("a long result cannot be read for now", zap.String("request", c.ID), ratelog.Profile(c.Principal.Profile), zap.Error(err))
+		},
+	}
 	tools.Scripts = func() *metatool.Scripts { return &g.generation.Load().Scripts }
 	tools.View = func(c *call.Call) *catalog.View {
 		return g.router.Routes().TableFor(c.Principal).View(c.Principal, c.Client)

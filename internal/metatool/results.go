@@ -22,6 +22,8 @@ type Results struct {
 	Store results.Store
 	// Max returns how many bytes one answer has at most in a profile.
 	Max func(profile string) int
+	// Failed is called with the reason why a result cannot be read for now.
+	Failed func(c *call.Call, err error)
 }
 
 // resultItems are the own items of a profile with a bound on results: the tool that reads on, and
@@ -35,6 +37,10 @@ func resultItems() []profile.OwnItem {
 	}
 }
 
+// errUnread answers for a result that cannot be read for now. Why is not for clients: it may have addresses.
+var errUnread = wire.Errorf(wire.CodeInternal, "the result cannot be read: it is not kept here, and the store that the gateway shares with its replicas has not answered; try again later").
+	WithData(wire.Raw(`{"reason":"the store of the replicas has not answered","retryable":true}`))
+
 // read returns the piece of a result that a URI and arguments ask for. max is 0 for the URI
 // alone, which means all of it. wrong says what is wrong with the request in words for a model.
 func (in *invocation) read(ctx context.Context, uri string, add func(*results.Query) string, max int) (p results.Piece, id, wrong string, err error) {
@@ -47,8 +53,11 @@ func (in *invocation) read(ctx context.Context, uri string, add func(*results.Qu
 	switch {
 	case errors.Is(err, results.ErrUnknown):
 		return p, "", "", call.ErrNoItem
+	case ctx.Err() != nil:
+		return p, "", "", ctx.Err()
 	case err != nil:
-		return p, "", "", wire.Errorf(wire.CodeInternal, "the result cannot be read: %s", err)
+		in.tools.Results.Failed(in.call, err)
+		return p, "", "", errUnread
 	}
 	if !in.mayUse(d.Items) {
 		return p, "", "", call.ErrNoItem

@@ -170,14 +170,20 @@ func TestResultsOfOthersDoNotExist(t *testing.T) {
 type failing struct{ results.Store }
 
 func (failing) Get(context.Context, results.Owner, string) (*results.Document, error) {
-	return nil, errors.New("no connection")
+	return nil, errors.New("read tcp 10.0.0.1:5->10.0.0.2:6379: NOPERM")
 }
 
+// Clients are told that they may try again, and nothing of the network or the store.
 func TestStoreFails(t *testing.T) {
 	f := newResultsFixture(t)
-	f.Results.Store = failing{}
-	if got := f.call(t, results.ReadTool, `{"uri":"gateway+result://a"}`); got != "error: the result cannot be read: no connection (-32603)" {
+	var logged error
+	f.Results.Store, f.Results.Failed = failing{}, func(_ *call.Call, err error) { logged = err }
+	const want = "error: the result cannot be read: it is not kept here, and the store that the gateway shares with its replicas has not answered; try again later (-32603)"
+	if got := f.call(t, results.ReadTool, `{"uri":"gateway+result://a"}`); got != want {
 		t.Error(got)
+	}
+	if logged == nil || !strings.Contains(logged.Error(), "NOPERM") || !strings.Contains(string(errUnread.Data), `"retryable":true`) {
+		t.Errorf("logged %v; the error has %s", logged, errUnread.Data)
 	}
 }
 

@@ -19,6 +19,10 @@ const consentKey = "mcpgateway-confirm"
 var errUsed = wire.Errorf(wire.CodeInvalidParams,
 	"invalid requestState: it was already used; send the request again without it")
 
+// errUncertain is for a state that can be used later, if it was not used before.
+var errUncertain = wire.Errorf(wire.CodeInternal, "the gateway cannot find out whether the consent was used before; try again later").
+	WithData(wire.Raw(`{"reason":"the gateway cannot find out whether the consent was used before","retryable":true}`))
+
 // confirm has the client's user confirm the call if a rule requires it. A later round
 // of a call that was confirmed carries the consent on, and is not asked about again.
 func (f *forwarding) confirm(ctx context.Context) (bool, error) {
@@ -167,7 +171,7 @@ func (f *forwarding) redeem(ctx context.Context) (bool, error) {
 	fresh, err := f.router.tokens.Redeem(ctx, st.Token, st.Expires)
 	switch {
 	case err != nil:
-		return false, f.refuseState(err, wire.Errorf(wire.CodeInternal, "the gateway cannot find out whether the consent was used before; try again later"))
+		return false, f.refuseState(err, errUncertain)
 	case !fresh:
 		return false, f.refuseState(errors.New("the consent was already used"), errUsed)
 	}

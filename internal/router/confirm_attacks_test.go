@@ -1,6 +1,8 @@
 package router
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,6 +51,29 @@ func TestAttacksOnConsent(t *testing.T) {
 			t.Error("an expired consent was accepted")
 		}
 	})
+}
+
+// uncertainTokens cannot find out whether a token was redeemed.
+type uncertainTokens struct{ OneTimeTokens }
+
+func (uncertainTokens) Redeem(context.Context, string, time.Time) (bool, error) {
+	return false, errors.New("the store is away")
+}
+
+// A consent of which nobody knows whether it was used makes no call, and the error says that it may be sent again.
+func TestConsentThatIsUncertain(t *testing.T) {
+	h := routerWithRules(t, answers(`{"content":[]}`), filesSource(t), confirmAll)
+	state := h.asks(t, asksFor)
+	tokens := h.tokens
+	h.tokens = uncertainTokens{tokens}
+	_, err := h.round(t, retry(asksFor, state, accept))
+	if fault := wantFault(t, err, -32603); !strings.Contains(string(fault.Data), `"retryable":true`) || h.files.got != nil {
+		t.Errorf("got %v with %s; the upstream got %v", err, fault.Data, h.files.got)
+	}
+	h.tokens = tokens
+	if _, err := h.round(t, retry(asksFor, state, accept)); err != nil || h.files.got == nil {
+		t.Errorf("the state cannot be used later: %v", err)
+	}
 }
 
 // A consent is valid for all rounds of its call, once for each round.

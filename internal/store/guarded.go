@@ -34,6 +34,7 @@ type Guarded struct {
 	open    bool
 	since   time.Time // of the last change of open
 	why     error     // the last failure
+	failed  time.Time // when that was
 	tripped chan struct{}
 }
 
@@ -83,6 +84,13 @@ func (g *Guarded) Health() (up bool, since time.Time, why error) {
 	return false, g.since, g.why
 }
 
+// Troubled reports whether the store is away, or has failed within this time.
+func (g *Guarded) Troubled(within time.Duration) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open || time.Since(g.failed) < within
+}
+
 // failure returns an error that says that the store does not work, nil for others.
 func failure(err error) error {
 	if errors.Is(err, ErrWrongType) {
@@ -101,7 +109,7 @@ func (g *Guarded) note(err error, decides bool) {
 	case err == nil && decides:
 		g.set(false, nil)
 	case err != nil:
-		g.row, g.why = g.row+1, err
+		g.row, g.why, g.failed = g.row+1, err, time.Now()
 		if !g.open && (decides || g.row >= tripAfter) {
 			g.set(true, err)
 			if !decides {

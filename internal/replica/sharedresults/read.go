@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/results"
+	"mcpgateway/internal/store"
 )
 
 // Get implements [results.Store].
@@ -25,8 +26,15 @@ func (s *Store) Get(ctx context.Context, owner results.Owner, id string) (*resul
 	if d, err := s.o.Local.Get(ctx, owner, id); err == nil { // another request has read it meanwhile
 		return d, nil
 	}
-	return s.read(ctx, owner, id)
+	d, err = s.read(ctx, owner, id)
+	if errors.Is(err, results.ErrUnknown) && s.o.Troubled() {
+		err = errTroubled
+	}
+	return d, err
 }
+
+// errTroubled is for a result that the store may lack because of an outage.
+var errTroubled = fmt.Errorf("%w: it did not work just now, and may not have the result yet", store.ErrUnavailable)
 
 // read reads a result from the store, and keeps it here too.
 func (s *Store) read(ctx context.Context, owner results.Owner, id string) (*results.Document, error) {

@@ -42,6 +42,9 @@ type Options struct {
 	Metrics *Metrics
 	// Unshared is called when a result is kept by this replica alone for now.
 	Unshared func(error)
+	// Troubled reports whether the store did not work now or just before. Another replica may then have a result which it
+	// could not put into the store yet.
+	Troubled func() bool
 }
 
 // Store is a results.Store of several replicas.

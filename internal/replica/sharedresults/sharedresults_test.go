@@ -68,7 +68,7 @@ func (f *flaky) PutField(ctx context.Context, key store.Key, field string, value
 
 // replica returns the results of one replica.
 func replica(v Values, l results.Limits) *Store {
-	return New(Options{Values: v, Local: results.NewMemory(l, nil), Limits: l, Metrics: NewMetrics(), Unshared: func(error) {}})
+	return New(Options{Values: v, Local: results.NewMemory(l, nil), Limits: l, Metrics: NewMetrics(), Unshared: func(error) {}, Troubled: func() bool { return false }})
 }
 
 func put(t *testing.T, s results.Store, owner results.Owner, d *results.Document) string {
@@ -325,6 +325,10 @@ func TestStoreAway(t *testing.T) {
 		time.Sleep(3*retryEvery + retryEvery/2) // between two attempts
 		f.away.Store(false)
 		lacks(t, b, ann, id)
+		b.o.Troubled = func() bool { return true } // the store was away just before
+		if _, err := b.Get(t.Context(), ann, id); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("got %v: another replica may have the result still", err)
+		}
 		time.Sleep(2 * retryEvery)
 		has(t, b, ann, id, d)
 		if n := testutil.ToFloat64(a.o.Metrics.unshared); n != 0 {
