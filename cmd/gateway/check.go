@@ -109,8 +109,12 @@ func (o *checkOptions) run(cmd *cobra.Command) error {
 	if err := gateway.CheckTLS(cfg); err != nil {
 		report.Findings = append(report.Findings, placed(source.File, inspect.Finding{Severity: inspect.SeverityError, What: "configuration", Message: err.Error(), Path: "tls"}))
 	}
+	unusable := gateway.CheckStoreTLS(cfg)
+	if unusable != nil {
+		report.Findings = append(report.Findings, placed(source.File, inspect.Finding{Severity: inspect.SeverityError, What: "configuration", Message: unusable.Error(), Path: "store.tls"}))
+	}
 	if !o.offline {
-		if err := gateway.CheckStore(cmd.Context(), cfg); err != nil {
+		if err := gateway.CheckStore(cmd.Context(), cfg); err != nil && unusable == nil {
 			report.Findings = append(report.Findings, placed(source.File, inspect.Finding{Severity: inspect.SeverityWarning, What: "store", Message: fmt.Sprintf("cannot be reached: %v", err), Path: "store"}))
 		}
 		failing, err := clientauth.CheckIssuers(cmd.Context(), cfg)

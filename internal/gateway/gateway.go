@@ -261,6 +261,11 @@ func New(o Options) (*Gateway, error) {
 
 // open makes the parts of the gateway and opens its addresses.
 func (g *Gateway) open(o *Options) error {
+	if g.store != nil {
+		if err := CheckStoreTLS(g.cfg); err != nil {
+			return err
+		}
+	}
 	if err := g.detectLoops(o.Source.File); err != nil {
 		return err
 	}

@@ -112,6 +112,15 @@ func (g *Gateway) failingStore() string {
 	return fmt.Sprintf("the store is away since %s, and this replica goes on with what it has: %v", since.UTC().Format(time.RFC3339), why)
 }
 
+// CheckStoreTLS returns why the files of the key store.tls cannot be used, nil if they can or if there are none.
+func CheckStoreTLS(cfg *config.Config) error {
+	if cfg.Store.Kind != config.StoreRedis {
+		return nil
+	}
+	_, err := filesToward("store.tls", cfg.Store.TLS, zap.NewNop()).Get()
+	return err
+}
+
 // storeCheckTime bounds how long a check waits for an answer of the store.
 const storeCheckTime = 5 * time.Second
 

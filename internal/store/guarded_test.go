@@ -121,7 +121,8 @@ func TestCircuit(t *testing.T) {
 			t.Errorf("after three failures up is %v since %v: %v", up, since, why)
 		}
 		asked := f.count()
-		if err := put(t.Context(), g); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "boom") || f.count() != asked {
+		const want = "the store is not available\nboom (it was not asked again)"
+		if err := put(t.Context(), g); !errors.Is(err, store.ErrUnavailable) || err.Error() != want || f.count() != asked {
 			t.Errorf("the store was asked %d times more; the error is %v", f.count()-asked, err)
 		}
 		time.Sleep(2100 * time.Millisecond)
@@ -187,14 +188,20 @@ func TestLateProbes(t *testing.T) {
 		f.setHangs(true)
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
-		if !slices.Equal(*changes, []bool{false}) {
-			t.Errorf("after many late probes the changes were %v, want it away", *changes)
+		if _, _, why := g.Health(); !slices.Equal(*changes, []bool{false}) || why.Error() != "the store is not available: it has not answered within 250ms" {
+			t.Errorf("after many late probes the changes were %v, want it away; it is because of %v", *changes, why)
+		}
+		if !g.Troubled(0) {
+			t.Error("a store that is away has no trouble")
 		}
 		f.setHangs(false)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if !slices.Equal(*changes, []bool{false, true}) {
 			t.Errorf("the changes were %v, want it back", *changes)
+		}
+		if !g.Troubled(time.Minute) || g.Troubled(time.Millisecond) {
+			t.Error("the time since the trouble is wrong")
 		}
 	})
 }
