@@ -117,8 +117,8 @@ func TestUnwrittenChangesAreBounded(t *testing.T) {
 			t.Errorf("the changes take %d bytes", n)
 		}
 		ctx, end := context.WithCancel(t.Context())
-		go s.Run(ctx)
 		m.away = false
+		go s.Run(ctx)
 		time.Sleep(time.Second)
 		end()
 		synctest.Wait()
