@@ -68,7 +68,7 @@ func TestReasonFromARequestID(t *testing.T) {
 		{name: "an expired key", key: former, tool: "e__echo", want: map[string]string{"msg": "authentication failed", "reason": "expired_key", "key": "former"}},
 		{name: "a wrong audience", key: issuer.Token("another", nil), tool: "e__echo", want: map[string]string{"msg": "authentication failed", "reason": "audience"}},
 		{name: "a limit", key: ann, tool: "e__echo", want: map[string]string{"msg": "call", "outcome": "limited", "reason": `the limit of rule "rare", 1 call per hour for each principal, is reached`}},
-		{name: "a down upstream", key: ann, tool: "gone__x", want: map[string]string{"msg": "call", "outcome": "unavailable", "upstream": "gone", "reason": "…cannot connect"}},
+		{name: "a down upstream", key: ann, tool: "gone__x", want: map[string]string{"msg": "call", "outcome": "unavailable", "upstream": "gone", "reason": "…nothing listens on"}},
 	}
 	for i := range cases {
 		c := &cases[i]
