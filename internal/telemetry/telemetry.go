@@ -88,6 +88,7 @@ func NewLogger(o LogOptions) (*zap.Logger, func(), error) {
 		enc = zapcore.NewJSONEncoder(cfg)
 	}
 	buffered := &zapcore.BufferedWriteSyncer{WS: zapcore.Lock(zapcore.AddSync(o.writer())), FlushInterval: flushInterval}
+	_, _ = buffered.Write(nil) // it starts the goroutine now, so that a process has the same ones before and after its first line
 	core := zapcore.NewCore(enc, buffered, level)
 	log := zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
 		if e.Level >= zapcore.WarnLevel {

@@ -23,7 +23,7 @@ func (h Resources) Within(bound Resources) bool {
 
 // ResourcesOf returns what the gateway holds now.
 func ResourcesOf(g *rig.Gateway) (Resources, error) {
-	goroutines, err := Metric(g, "go_goroutines")
+	goroutines, err := goroutinesOf(g)
 	if err != nil {
 		return Resources{}, err
 	}
@@ -32,7 +32,23 @@ func ResourcesOf(g *rig.Gateway) (Resources, error) {
 		return Resources{}, err
 	}
 	processes, err := Descendants(g.Process.PID())
-	return Resources{int(goroutines), len(files), len(processes)}, err
+	return Resources{goroutines, len(files), len(processes)}, err
+}
+
+// goroutinesOf counts goroutines by the profile if the gateway serves it. A scrape of metrics counts those that gather them too, and there are
+// more of these when there are more series.
+func goroutinesOf(g *rig.Gateway) (int, error) {
+	status, body, err := Admin(g, "/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		return 0, err
+	}
+	if status != http.StatusOK {
+		n, err := Metric(g, "go_goroutines")
+		return int(n), err
+	}
+	var n int
+	_, err = fmt.Sscanf(body, "goroutine profile: total %d", &n)
+	return n, err
 }
 
 // Descendants returns the children of a process, their children, and so on.
