@@ -1,6 +1,8 @@
 package hostimport
 
 import (
+	"cmp"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -52,32 +54,41 @@ func (im *importer) haveEntries(entries []entry, have map[string]config.Secret, 
 // is reports whether a text of a host has a value in the configuration. The content of a file may be anything, since this
 // package reads none.
 func (im *importer) is(text, value string) bool {
-	const anything = "\x01"
-	var actual func(*placeholder) string
-	actual = func(p *placeholder) string {
-		if p.moved {
-			return im.expand(p.text, actual)
-		}
-		if strings.HasPrefix(p.ref, "file:") {
-			return anything
-		}
-		name, fallback, has := strings.Cut(p.ref, ":-")
-		if p.ref == "" {
-			name = p.base
-		}
-		known, set := im.Into.Variable(name)
-		switch {
-		case has && known == "":
-			return fallback
-		case !set:
-			return "${" + name + "}" // the text of a value that lacks its variable
-		}
-		return known
-	}
-	text = im.expand(text, actual)
-	if !strings.Contains(text, anything) {
+	text = im.expand(text, im.actual)
+	if !strings.Contains(text, fileStart) {
 		return text == value
 	}
-	pattern := strings.ReplaceAll(regexp.QuoteMeta(text), anything, "(?s:.*)")
-	return regexp.MustCompile("^" + pattern + "$").MatchString(value)
+	return regexp.MustCompile("^" + contentOfFile.ReplaceAllString(regexp.QuoteMeta(text), "(?s:.*)") + "$").MatchString(value)
+}
+
+// The path of a file stands between two characters in the place of its content.
+const fileStart, fileEnd = "\x01", "\x02"
+
+var contentOfFile = regexp.MustCompile("(?s:" + fileStart + ".*?" + fileEnd + ")")
+
+// actual is the value of a placeholder, as far as it is known.
+func (im *importer) actual(p *placeholder) string {
+	if p.moved {
+		return im.expand(p.text, im.actual)
+	}
+	if path, ok := strings.CutPrefix(p.ref, "file:"); ok {
+		return fileStart + path + fileEnd
+	}
+	name, fallback, has := strings.Cut(cmp.Or(p.ref, p.base), ":-")
+	known, set := im.lookup(name)
+	switch {
+	case has && known == "":
+		return fallback
+	case !set:
+		return "${" + name + "}" // the text of a value that lacks its variable
+	}
+	return known
+}
+
+// lookup returns the value of a variable: that of the configuration which is imported into, else that of the environment.
+func (im *importer) lookup(name string) (string, bool) {
+	if im.Into != nil {
+		return im.Into.Variable(name)
+	}
+	return os.LookupEnv(name)
 }

@@ -79,3 +79,21 @@ upstreams:
 		}
 	}
 }
+
+// Hosts have words of their own for one folder: a server that several of them start is imported once.
+func TestImportRecognizesSameServer(t *testing.T) {
+	t.Setenv("HOME", "/home/u")
+	t.Setenv("KEY", "s3cret")
+	im, err := Import(
+		File{Name: "claude.json", Folder: "/home/u", Data: []byte(`{"mcpServers": {"files": {"command": "npx", "args": ["/home/u/notes", "{file:/k}"], "env": {"KEY": "s3cret"}}}}`)},
+		File{Name: "cursor.json", Folder: "/home/u/.cursor", Data: []byte(`{"mcpServers": {"files": {"command": "npx", "args": ["${userHome}/notes", "{file:/k}"], "env": {"KEY": "${env:KEY}"}}}}`)},
+		File{Name: "other.json", Folder: "/home/u", Data: []byte(`{"mcpServers": {"files": {"command": "npx", "args": ["/home/u/notes", "{file:/other}"], "env": {"KEY": "s3cret"}}}}`)},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := describe(im)
+	if want := `cursor.json:1:17: mcpServers.files: is the same as "files" at claude.json:1:17 and is left out`; im.Upstreams != 2 || !strings.Contains(said, want) {
+		t.Errorf("%d upstreams, want 2, and %q:\n%s", im.Upstreams, want, said)
+	}
+}

@@ -77,8 +77,8 @@ type Variable struct {
 
 // Import translates hosts' configurations into one gateway.yaml. Values of env and headers and recognized
 // secrets become references to environment variables, see the package comment; neither the YAML nor a
-// warning contains them. The same files give the same result. The error is [configfile.Errors]: a file
-// cannot be parsed, or has no servers that can be used.
+// warning contains them. The same files give the same result in the same environment. The error is
+// [configfile.Errors]: a file cannot be parsed, or has no servers that can be used.
 func Import(files ...File) (*Result, error) { return Options{}.Import(files...) }
 
 // Import is [Import] with options. With Into it is no error if every server is left out.
@@ -359,7 +359,8 @@ func (im *importer) nameServers() {
 	im.servers = kept
 }
 
-// same reports whether two servers are equal, including their secrets.
+// same reports whether two servers are equal, including their secrets. Hosts spell the same value differently, such as
+// ${userHome} and the path, so references count by their values.
 func (im *importer) same(a, b *server) bool {
 	return im.plain(a) == im.plain(b)
 }
@@ -367,11 +368,11 @@ func (im *importer) same(a, b *server) bool {
 func (im *importer) plain(s *server) string {
 	var b strings.Builder
 	for _, list := range [][]string{{s.command, s.cwd, s.envFile, s.url, s.transport, s.timeout, fmt.Sprint(s.disabled, s.none)}, s.args, s.allow, s.deny} {
-		fmt.Fprintf(&b, "%q\n", im.expandAll(list, (*placeholder).original))
+		fmt.Fprintf(&b, "%q\n", im.expandAll(list, im.actual))
 	}
 	for _, pairs := range [][]entry{s.env, s.headers} {
 		for _, p := range pairs {
-			fmt.Fprintf(&b, "%q %q\n", p.name, im.expand(p.value, (*placeholder).original))
+			fmt.Fprintf(&b, "%q %q\n", p.name, im.expand(p.value, im.actual))
 		}
 		b.WriteByte('\n')
 	}
