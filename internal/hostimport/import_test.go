@@ -29,6 +29,9 @@ var importFolder = map[string]string{"vscode.json": "/home/u/app/.vscode", "curs
 // the secrets. The loader accepts it if all its variables are set, and otherwise names each
 // missing variable.
 func TestImport(t *testing.T) {
+	for _, name := range []string{"HOME", "USER_NAME", "SEARCH_HOST", "TOKEN"} { // Gemini CLI keeps what is not set as text
+		t.Setenv(name, "/home/u")
+	}
 	files := corpus(t, "testdata")
 	if len(files) < 12 {
 		t.Fatalf("%d files of hosts, want 12 shapes at least", len(files))
@@ -232,6 +235,58 @@ func TestImportFindsPasswords(t *testing.T) {
 		}
 	}
 	loads(t, im)
+}
+
+// Gemini CLI keeps $NAME as text if there is no such variable, as in a password. The values reach the server as Gemini CLI
+// passes them, and no value of one server keeps the configuration from being used.
+func TestImportKeepsTextOfGemini(t *testing.T) {
+	t.Setenv("WHO", "ann")
+	values := map[string]string{
+		"BARE": "pa$sword9", "TWICE": "a$$b", "BRACES": "a${b}c${b}", "ESCAPE": "a$${b}", "BOTH": "$WHO:x$sword9\"`",
+	}
+	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"a": map[string]any{"command": "x", "env": values, "args": []string{"a$b", "a${b}", "$${b}", "--key=x$b", "$WHO/x$b"}},
+		"wait": map[string]any{"command": "y", "env": map[string]string{"KEY": "$NOT_SET"}, "args": []string{"${NOT_SET}"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	im, err := Options{EnvFile: "gateway.env"}.Import(File{Name: "x.json", Data: text, Folder: "/home/u/.gemini"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "gateway.env"), []byte(im.Env.Reveal()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Parse(filepath.Join(dir, "gateway.yaml"), im.YAML, os.LookupEnv)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, im.YAML)
+	}
+	values["BOTH"] = "ann:x$sword9\"`"
+	for name, want := range values {
+		if got := cfg.Upstreams[0].Env[name].Reveal(); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if want := []string{"a$b", "a${b}", "$${b}", "--key=x$b", "ann/x$b"}; !slices.Equal(cfg.Upstreams[0].Args, want) {
+		t.Errorf("the arguments are %q, want %q", cfg.Upstreams[0].Args, want)
+	}
+	if got := cfg.Upstreams[1].Unset; len(got) != 2 || got[0].Name != "NOT_SET" {
+		t.Errorf("a value that is a reference alone waits for %+v", got)
+	}
+	var said []string
+	for _, w := range im.Warnings {
+		said = append(said, w.Path+": "+w.Msg)
+	}
+	const end = " is not set; Gemini CLI does the same"
+	if want := `mcpServers.a.env.BARE: "$sword9" is kept as text, because the variable sword9` + end; !slices.Contains(said, want) {
+		t.Errorf("nothing says %q: %q", want, said)
+	}
+	if len(said) != 10 { // one for each value of a
+		t.Errorf("%d warnings: %q", len(said), said)
+	}
+	if all := strings.Join(said, "\n"); strings.Contains(all, "pa$") || strings.Contains(all, "ann") {
+		t.Errorf("a warning has more of a value than the reference: %s", all)
+	}
 }
 
 // A shell that loads the file has the values that the host's file had.

@@ -89,13 +89,19 @@ const hostRefs = `\$\{\{\s*(?:secrets|inputs)\.([A-Za-z0-9_.-]+)\s*\}\}|\$\{([^{
 // geminiRef matches the references of Gemini CLI, which expands $NAME in every string of its settings.
 var geminiRef = regexp.MustCompile(hostRefs + `|\$([A-Za-z_][A-Za-z0-9_]*)`)
 
-// refs replaces the references in a value of a host by placeholders.
+// refs replaces the references in a value of a host by placeholders. Gemini CLI keeps a reference to a variable that is
+// not set as text, so a $ in a password may look like one. Only in a value that consists of references alone is it a
+// variable that the user has yet to set: only that upstream waits for it.
 func (im *importer) refs(value string, at configfile.Path) string {
 	var b strings.Builder
 	end := 0
 	known := hostRef
+	var kept []string
+	keep := false // whether references to variables that are not set stay text
 	if im.host.isGemini() {
 		known = geminiRef
+		around := known.ReplaceAllString(value[len(authScheme.FindString(value)):], "")
+		keep = !separators.MatchString(around)
 	}
 	for _, m := range known.FindAllStringSubmatchIndex(value, -1) {
 		var inside string
@@ -113,9 +119,16 @@ func (im *importer) refs(value string, at configfile.Path) string {
 		b.WriteString(value[end:m[0]])
 		var put string
 		ok := true
-		if bare {
+		switch {
+		case keep && variable.MatchString(inside) && !im.isSet(inside):
+			ok = false
+			if shown := value[m[0]:m[1]]; !slices.Contains(kept, shown) { // the rest of the value may be secret
+				kept = append(kept, shown)
+				im.warn(at, "%s is kept as text, because the variable %s is not set; Gemini CLI does the same", configfile.Quote(shown), inside)
+			}
+		case bare:
 			put = im.mark(&placeholder{ref: inside, plain: true, bare: true, uses: []string{im.use(at)}})
-		} else {
+		default:
 			put, ok = im.ref(inside, at)
 		}
 		switch {
@@ -133,6 +146,11 @@ func (im *importer) refs(value string, at configfile.Path) string {
 	}
 	b.WriteString(value[end:])
 	return b.String()
+}
+
+func (im *importer) isSet(name string) bool {
+	_, set := im.lookup(name)
+	return set
 }
 
 // ref is the replacement of a reference of a host, given its inside; false if it is not a reference.
