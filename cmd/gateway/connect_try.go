@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"mime"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/hostconfig"
+	"mcpgateway/internal/upstream/diagnose"
 )
 
 // tryTimeout bounds the attempt to reach the URL of an entry.
@@ -34,6 +36,9 @@ func tryURL(cmd *cobra.Command, e hostconfig.Entry) {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // without the URL, which may have a secret
 		}
+		if at, bad := url.Parse(e.URL); bad == nil && isCertificate(err) {
+			err = errors.New(withoutEntry(diagnose.Remote(diagnose.RemoteServer{URL: at}, err)))
+		}
 		folded(cmd.ErrOrStderr(), "warning: %s cannot be reached: %v\n", shown, err)
 	case !is:
 		right := ""
@@ -45,6 +50,12 @@ func tryURL(cmd *cobra.Command, e hostconfig.Entry) {
 		}
 		folded(cmd.ErrOrStderr(), "warning: %s does not speak MCP%s.\n", shown, right)
 	}
+}
+
+// isCertificate reports whether an error is about the certificate of a server.
+func isCertificate(err error) bool {
+	_, is := errors.AsType[*tls.CertificateVerificationError](err)
+	return is
 }
 
 // isMCP reports whether what answers at a URL may be MCP, as far as the head of the answer says. A refusal, such as that of a gateway which requires a key, may.

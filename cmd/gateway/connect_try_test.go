@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -21,7 +24,10 @@ func TestTryURL(t *testing.T) {
 	s := httptest.NewServer(mux)
 	gone := httptest.NewServer(mux)
 	gone.Close()
+	untrusted := httptest.NewTLSServer(mux)
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
 	t.Cleanup(s.Close)
+	t.Cleanup(untrusted.Close)
 	for url, want := range map[string]string{
 		"":                    "",
 		s.URL + "/mcp":        "",
@@ -29,6 +35,8 @@ func TestTryURL(t *testing.T) {
 		s.URL + "/?key=k3y":   "warning: " + s.URL + "/ does not speak MCP; MCP is at " + s.URL + "/mcp.\n",
 		s.URL + "/page":       "warning: " + s.URL + "/page does not speak MCP.\n",
 		gone.URL + "/mcp?k=1": "warning: nothing answers at " + gone.URL + "/mcp: start the gateway there before the host.\n",
+		untrusted.URL + "/mcp": "warning: " + untrusted.URL + "/mcp cannot be reached: the certificate of " + strings.TrimPrefix(untrusted.URL, "https://") +
+			" is signed by an authority that is not trusted here: make this machine trust that authority, on Linux with SSL_CERT_FILE=FILE\n",
 	} {
 		var got bytes.Buffer
 		cmd := &cobra.Command{}

@@ -106,16 +106,21 @@ func (o *visitOptions) reason(u inspect.Upstream) string {
 	if o.url == "" {
 		return u.Reason
 	}
+	return withoutEntry(u.Reason)
+}
+
+// withoutEntry is the reason why a server cannot be used, with advice for one that has no entry in a configuration.
+func withoutEntry(reason string) string {
 	for _, advice := range [][2]string{
 		{"run gateway add", "add it with gateway add NAME URL --oauth, then run gateway login NAME"},
 		{`give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`, "give them with --header 'Authorization: Bearer KEY'"},
 		{"name a file with that authority's certificate under ca", "make this machine trust that authority, on Linux with SSL_CERT_FILE=FILE"},
 	} {
-		if before, _, found := strings.Cut(u.Reason, advice[0]); found {
+		if before, _, found := strings.Cut(reason, advice[0]); found {
 			return before + advice[1]
 		}
 	}
-	return u.Reason
+	return reason
 }
 
 // read returns the configuration, its file and the principal.
