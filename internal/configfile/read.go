@@ -84,7 +84,11 @@ func (u *unreadable) Error() string {
 	case errors.Is(u.err, fs.ErrNotExist):
 		text := u.path + ": there is no such file"
 		if at, err := filepath.Abs("."); err == nil && !filepath.IsAbs(u.path) {
-			text += " below " + at
+			where := " below "
+			if filepath.Dir(u.path) == "." {
+				where = " in "
+			}
+			text += where + at
 		}
 		return text + "; give the path of a gateway.yaml or of a host's mcp.json"
 	case errors.Is(u.err, syscall.EISDIR):
