@@ -134,12 +134,17 @@ func (e *edited) merge(cmd *cobra.Command, files []hostimport.File) (int, error)
 	}
 	fmt.Fprintf(out, "Added to %s:\n  %s\n", e.name, strings.Join(names, "\n  "))
 	e.tell(out, im.Variables)
-	for _, u := range after.Upstreams {
+	tellMissingFiles(out, after, names)
+	return len(names), nil
+}
+
+// tellMissingFiles names the imported upstreams whose envFile is missing. Variables that are not set are named elsewhere.
+func tellMissingFiles(out io.Writer, cfg *config.Config, imported []string) {
+	for _, u := range cfg.Upstreams {
 		for _, v := range u.Unset {
-			if v.Name == "" && slices.Contains(names, u.Name) { // an envFile; tell has named the variables
+			if v.Name == "" && slices.Contains(imported, u.Name) {
 				folded(out, "%s stays down until its file is there: %s\n", u.Name, &v.Place)
 			}
 		}
 	}
-	return len(names), nil
 }

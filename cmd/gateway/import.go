@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/config"
 	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/hostimport"
@@ -224,6 +225,13 @@ func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 	if o.out == "" {
 		folded(stderr, "No configuration is written: name a new file with -o, or add the servers to your gateway.yaml with --merge.\n")
 		return
+	}
+	if cfg, err := config.Load(o.out, lookupEnv); err == nil { // check reports errors
+		var names []string
+		for _, s := range im.Servers {
+			names = append(names, s.Name)
+		}
+		tellMissingFiles(stderr, cfg, names)
 	}
 	fmt.Fprintf(stderr, "Then: gateway check -c %s\n", shellWord(o.out))
 }
