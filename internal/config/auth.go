@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"net/netip"
 	"net/url"
@@ -54,6 +55,26 @@ type APIKey struct {
 func (k APIKey) ExpiresAt() time.Time {
 	t, _ := time.Parse(time.RFC3339, k.Expires) // Load has normalized it
 	return t
+}
+
+// EffectiveSubject is the subject of the key's principal.
+func (k APIKey) EffectiveSubject() string { return cmp.Or(k.Subject, k.ID) }
+
+// Differs returns what another key gives its principal otherwise: groups, scopes or profiles.
+func (k APIKey) Differs(other APIKey) (keys []string) {
+	same := func(a, b []string) bool {
+		return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+	}
+	if !same(k.Groups, other.Groups) {
+		keys = append(keys, "groups")
+	}
+	if !same(k.Scopes, other.Scopes) {
+		keys = append(keys, "scopes")
+	}
+	if !slices.Equal(k.Profiles, other.Profiles) { // the first one is that at /mcp
+		keys = append(keys, "profiles")
+	}
+	return keys
 }
 
 // JWT is an issuer of access tokens.
@@ -241,9 +262,10 @@ func (a *Auth) check(m *mapping) {
 	a.checkDuplicates()
 }
 
-// checkDuplicates demands that keys, their ids and issuers are unique.
+// checkDuplicates demands that keys, their ids and issuers are unique, and warns of keys of one subject that differ.
 func (a *Auth) checkDuplicates() {
 	ids, digests, issuers := make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	subjects := make(map[string]APIKey) // the first valid key of each
 	for _, k := range a.APIKeys {
 		if ids[k.ID] && k.ID != "" {
 			k.at.errorf("id", "the id %[1]s occurs twice; give each key its own, and a second key of the same principal subject: %[1]s", configfile.Quote(k.ID))
@@ -254,6 +276,14 @@ func (a *Auth) checkDuplicates() {
 		ids[k.ID], digests[k.SHA256] = true, true
 		if at := k.ExpiresAt(); !at.IsZero() && time.Now().After(at) {
 			k.at.warnf("", "the key %s has expired", configfile.Quote(k.ID))
+			continue
+		}
+		first, known := subjects[k.EffectiveSubject()]
+		if !known {
+			subjects[k.EffectiveSubject()] = k
+		} else if differ := k.Differs(first); len(differ) > 0 {
+			k.at.warnf(differ[0], "the keys %s and %s have the subject %s, but not the same %s: give both the same, or each its own subject, since rules, limits, sessions and grants go by the subject",
+				configfile.Quote(first.ID), configfile.Quote(k.ID), configfile.Quote(k.EffectiveSubject()), listed(differ))
 		}
 	}
 	for _, j := range a.JWT {
