@@ -212,25 +212,39 @@ func (i *issuer) sender(claims wire.Value, payload []byte, expires time.Time) (*
 	if !ok || !isPrincipalText(subject) {
 		return nil, malformed(i.Claims.Subject)
 	}
-	groups, ok := stringList(call.ClaimAt(claims, i.Claims.Groups), whole)
-	if !ok {
-		return nil, malformed(i.Claims.Groups)
-	}
-	scopes, ok := stringList(call.ClaimAt(claims, i.Claims.Scopes), strings.Fields)
-	if !ok {
-		return nil, malformed(i.Claims.Scopes)
+	r, wrong := i.Rights(payload)
+	if wrong != "" {
+		return nil, malformed(wrong)
 	}
 	out := NewSender(&call.Principal{
-		Subject: subject, Issuer: i.URL, Groups: groups, Scopes: i.hierarchy.expand(scopes),
+		Subject: subject, Issuer: i.URL, Groups: r.Groups, Scopes: i.hierarchy.expand(r.Scopes),
 		AuthMethod: MethodToken, Claims: wire.Raw(payload), Expires: expires,
 	})
-	if i.ProfilesClaim == "" {
-		return out, nil
+	out.Profiles = r.Profiles
+	return out, nil
+}
+
+// Rights are what the claims of a token give its principal: groups, scopes without those that they imply, and the
+// names of the only profiles that the principal may use, nil for all.
+type Rights struct{ Groups, Scopes, Profiles []string }
+
+// Rights reads the claims of a token of the issuer. wrong is the path of a claim that is missing or malformed, for
+// which a token is refused, or "".
+func (o *Issuer) Rights(payload wire.Raw) (r Rights, wrong string) {
+	claims := wire.ValueOf(payload)
+	var ok bool
+	if r.Groups, ok = stringList(call.ClaimAt(claims, o.Claims.Groups), whole); !ok {
+		return Rights{}, o.Claims.Groups
+	}
+	if r.Scopes, ok = stringList(call.ClaimAt(claims, o.Claims.Scopes), strings.Fields); !ok {
+		return Rights{}, o.Claims.Scopes
+	}
+	if o.ProfilesClaim == "" {
+		return r, ""
 	}
 	// Without the claim it is not known what the subject may use.
-	out.Profiles, ok = stringList(call.ClaimAt(claims, i.ProfilesClaim), whole)
-	if !ok || len(out.Profiles) == 0 {
-		return nil, malformed(i.ProfilesClaim)
+	if r.Profiles, ok = stringList(call.ClaimAt(claims, o.ProfilesClaim), whole); !ok || len(r.Profiles) == 0 {
+		return Rights{}, o.ProfilesClaim
 	}
-	return out, nil
+	return r, ""
 }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"mcpgateway/internal/auth"
 	"mcpgateway/internal/call"
@@ -92,12 +93,22 @@ func assumed(cfg *config.Config, p *call.Principal) (out *call.Principal, pinned
 		if out.Issuer == "" && len(a.JWT) == 1 {
 			out.Issuer = a.JWT[0].Issuer
 		}
-		if lacking != "" && len(p.Groups)+len(p.Scopes)+len(p.Claims) == 0 { // else they describe a token
+		pinned, remark := claimed(cfg, out)
+		switch other := keyID(a, methods, p.Subject); {
+		case remark != "":
+			remarks = []string{remark}
+		case len(p.Groups)+len(p.Scopes)+len(p.Claims) > 0: // they describe a token
+		case other != "":
+			remarks = []string{other}
+		case lacking != "":
 			remarks = []string{fmt.Sprintf("the configuration has %s for %q: the answer is for a token without groups and scopes", lacking, p.Subject)}
 		}
-		return out, nil, remarks, nil
+		return out, pinned, remarks, nil
 	case sender == nil:
 		out.AuthMethod = string(methods[len(methods)-1])
+		if other := keyID(a, methods, p.Subject); other != "" {
+			return out, nil, []string{other}, nil
+		}
 		return out, nil, []string{fmt.Sprintf("the configuration has %s for %q: the answer is for the groups and scopes of --as alone", lacking, p.Subject)}, nil
 	}
 	known, own := sender.Principal(), len(p.Groups)+len(p.Scopes) > 0
@@ -108,8 +119,79 @@ func assumed(cfg *config.Config, p *call.Principal) (out *call.Principal, pinned
 	case !sameTexts(known.Groups, out.Groups) || !sameTexts(known.Scopes, out.Scopes):
 		remarks = append(remarks, fmt.Sprintf("the %s %q has the groups %q and the scopes %q: the answer is for those of --as instead", what, p.Subject, known.Groups, known.Scopes))
 	}
+	if remark := otherKeys(a, known, own); remark != "" {
+		remarks = append(remarks, remark)
+	}
 	out.Expires = known.Expires
 	return out, sender.Profiles, remarks, nil
+}
+
+// claimed gives a principal with a token the groups and scopes of its claims, unless it has some of its own. It
+// returns the names of the only profiles that it may use, nil for all. remark says which claims are not read, or "".
+func claimed(cfg *config.Config, p *call.Principal) (pinned []string, remark string) {
+	if len(p.Claims) == 0 {
+		return nil, ""
+	}
+	at := slices.IndexFunc(cfg.Auth.JWT, func(j config.JWT) bool { return j.Issuer == p.Issuer })
+	switch {
+	case at < 0 && p.Issuer == "" && len(p.Groups)+len(p.Scopes) == 0: // there are several: assumed takes the only one
+		return nil, fmt.Sprintf("auth.jwt has %d issuers: name the one whose token has these claims, as issuer=%s", len(cfg.Auth.JWT), cfg.Auth.JWT[0].Issuer)
+	case at < 0:
+		return nil, ""
+	}
+	issuer := issuerOf(cfg.Auth.JWT[at])
+	r, wrong := issuer.Rights(p.Claims)
+	if wrong != "" {
+		return nil, fmt.Sprintf("the claim %s is missing or malformed: the gateway refuses such a token", wrong)
+	}
+	if len(p.Groups) == 0 {
+		p.Groups = r.Groups
+	}
+	if len(p.Scopes) == 0 {
+		p.Scopes = auth.Imply(impliedScopes(cfg), r.Scopes)
+	}
+	return r.Profiles, ""
+}
+
+// keyID returns a sentence about the API key that has the text as its id and gives another subject, "" if there is none.
+func keyID(a *config.Auth, methods []config.AuthMode, text string) string {
+	if !slices.Contains(methods, config.AuthKey) {
+		return ""
+	}
+	for _, k := range a.APIKeys {
+		if k.ID == text { // then its subject is another one, else the configuration would have a key for it
+			return fmt.Sprintf("%q is the id of an API key whose subject is %s: write %[2]s instead", text, k.Subject)
+		}
+	}
+	return ""
+}
+
+// otherKeys returns a sentence about the valid API keys that have the same subject as the one of known but give
+// something else, "" if there is none. own says that the groups and scopes are not those of the key.
+func otherKeys(a *config.Auth, known *call.Principal, own bool) string {
+	if known.KeyID == "" {
+		return ""
+	}
+	chosen := a.APIKeys[slices.IndexFunc(a.APIKeys, func(k config.APIKey) bool { return k.ID == known.KeyID })]
+	n := 1
+	var differ []string
+	for _, k := range a.APIKeys {
+		if at := k.ExpiresAt(); k.ID == chosen.ID || k.EffectiveSubject() != known.Subject || !at.IsZero() && !time.Now().Before(at) {
+			continue
+		}
+		n++
+		for _, what := range chosen.Differs(k) {
+			if !slices.Contains(differ, what) && (what == "profiles" || !own) {
+				differ = append(differ, what)
+			}
+		}
+	}
+	if len(differ) == 0 {
+		return ""
+	}
+	slices.Sort(differ)
+	return fmt.Sprintf("%d API keys have the subject %s and differ in %s: this answer is for the key %s; gateway explain --token @FILE judges one key",
+		n, known.Subject, strings.Join(differ, " and "), chosen.ID)
 }
 
 // configured returns what a configuration has for a subject, and whether it is an API key or a

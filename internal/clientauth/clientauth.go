@@ -24,10 +24,7 @@ func New(cfg *config.Config, m *auth.Metrics, endpoints func() *endpoint.Set) (*
 	}
 	if a.Has(config.AuthJWT) {
 		for _, j := range a.JWT {
-			o.Issuers = append(o.Issuers, auth.Issuer{
-				URL: j.Issuer, Audiences: j.Audience, OwnURLs: len(j.Audience) == 0, Algorithms: j.Algorithms, Skew: j.Skew,
-				Claims: auth.ClaimPaths(j.Claims), ProfilesClaim: j.ProfilesClaim, Required: j.Required, Discovery: j.Discovery, Keys: j.JWKS,
-			})
+			o.Issuers = append(o.Issuers, issuerOf(j))
 		}
 	}
 	if a.Has(config.AuthMTLS) {
@@ -35,6 +32,13 @@ func New(cfg *config.Config, m *auth.Metrics, endpoints func() *endpoint.Set) (*
 	}
 	o.Hierarchy = impliedScopes(cfg)
 	return auth.New(o)
+}
+
+func issuerOf(j config.JWT) auth.Issuer {
+	return auth.Issuer{
+		URL: j.Issuer, Audiences: j.Audience, OwnURLs: len(j.Audience) == 0, Algorithms: j.Algorithms, Skew: j.Skew,
+		Claims: auth.ClaimPaths(j.Claims), ProfilesClaim: j.ProfilesClaim, Required: j.Required, Discovery: j.Discovery, Keys: j.JWKS,
+	}
 }
 
 func keysOf(a *config.Auth) (keys []auth.Key) {

@@ -94,6 +94,61 @@ func TestAssumeMethod(t *testing.T) {
 	}
 }
 
+// Keys of one subject may differ, the id of a key is no subject, and claims give what the configuration
+// says that they give.
+func TestAssumeRights(t *testing.T) {
+	const configuration = `
+public_url: https://gw.example.com
+auth:
+  mode: [api-key, jwt]
+  api_keys:
+    - {id: ci, subject: zed, groups: [bots], sha256: 49915e0d7d4b402e3017d010bc1c0e83cac6c797d6c16e66340fe3268693a6a1}
+    - {id: ci-2, subject: zed, groups: [ops], profiles: [ops], sha256: ef260e9aa3c673af240d17a2660480361a8e081d1ffeca2a5ed0e3219fc18567}
+    - {id: ci-0, subject: zed, scopes: [all], expires: 2020-01-01, sha256: 1b158839f8aa339e89bb50b1603e90ec68e0fd5565fe10a7cb32729fddf7070a}
+    - {id: same, subject: pat, groups: [a, b], sha256: cba06b5736faf67e54b07b561eae94395e774c517a7d910a54369e1263ccfbd4}
+    - {id: same-2, subject: pat, groups: [b, a], sha256: abababababababababababababababababababababababababababababababab}
+  scope_hierarchy: [{scope: write, implies: [read]}]
+  jwt:
+    - {issuer: "https://one.example.com", claims: {groups: realm_access.roles, scopes: scp}}
+    - {issuer: "https://two.example.com", profiles_claim: profiles}
+upstreams: {clock: {command: x}}
+profiles: {ops: {upstreams: [clock]}}
+`
+	cfg, err := config.Parse("gateway.yaml", []byte(configuration), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const one, two = ",issuer=https://one.example.com", ",issuer=https://two.example.com"
+	for _, tt := range []struct{ as, groups, scopes, profile, remark string }{
+		{"zed", "ops", "", "ops", "2 API keys have the subject zed and differ in groups and profiles: this answer is for the key ci-2; gateway explain --token @FILE judges one key"},
+		{"zed,group=x", "x", "", "ops", "differ in profiles: this answer is for the key ci-2"},
+		{"pat", "b a", "", "", ""},
+		{"ci", "", "", "", `"ci" is the id of an API key whose subject is zed: write zed instead`},
+		{`eve,claim.realm_access.roles=["ops"],claim.scp=write` + one, "ops", "write read", "", ""},
+		{`eve,group=x,claim.realm_access.roles=["ops"],claim.scp=write` + one, "x", "write read", "", ""},
+		{`eve,scope=x,claim.realm_access.roles=ops,claim.scp=write` + one, "ops", "x", "", ""},
+		{"eve,claim.realm_access.roles=7" + one, "", "", "", "the claim realm_access.roles is missing or malformed: the gateway refuses such a token"},
+		{"eve,claim.groups=dev,claim.profiles=ops" + two, "dev", "", "ops", "pinned"},
+		{"eve,claim.groups=dev" + two, "", "", "", "the claim profiles is missing or malformed"},
+		{"eve,claim.groups=dev", "", "", "", "auth.jwt has 2 issuers: name the one whose token has these claims, as issuer=https://one.example.com"},
+	} {
+		as, err := inspect.ParsePrincipal(tt.as)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, remarks, err := Assume(cfg, as, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Join(p.Groups, " ") != tt.groups || strings.Join(p.Scopes, " ") != tt.scopes || p.Profile != tt.profile {
+			t.Errorf("%+v: %+v", tt, p)
+		}
+		if (tt.remark == "") != (len(remarks) == 0) || !strings.Contains(strings.Join(remarks, " "), tt.remark) {
+			t.Errorf("%+v: %q", tt, remarks)
+		}
+	}
+}
+
 // A reload names the keys that were changed or removed, and says whether rules of certificates differ.
 func TestReload(t *testing.T) {
 	parse := func(keys, cn string) *config.Config {
