@@ -38,3 +38,18 @@ func (v *View) ListedAt(kind call.Kind, public string) (upstream, native string,
 	}
 	return e.part.Upstream(), e.Native, true
 }
+
+// NameOf returns the name by which the caller may use an item here, by its public name without a profile, or "".
+func (v *View) NameOf(kind call.Kind, ordinary string) string {
+	if v.table.ordinary == nil {
+		return ""
+	}
+	for e := v.table.ordinary.public[kind][ordinary]; e != nil; e = e.next {
+		if own := v.table.byOrdinary[kind][e.index]; own != nil && own.Public != ordinary {
+			if t, ok := v.Resolve(kind, own.Public); ok && t.Entry == own {
+				return own.Public
+			}
+		}
+	}
+	return ""
+}

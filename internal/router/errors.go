@@ -21,7 +21,7 @@ func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref nam
 		return errUnaudited
 	}
 	if log != nil {
-		log.denial = denial{made: true, kind: ref.Kind, misspelling: t.Misspelling()}
+		log.denial = denial{made: true, kind: ref.Kind, misspelling: t.Misspelling(), view: view, name: ref.Name}
 	}
 	if err := t.SpellingError(); err != nil && ref.Kind == call.Resource { // a template need not be canonical
 		return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
@@ -75,9 +76,11 @@ func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 type denial struct {
 	made        bool
 	kind        call.Kind
-	listed      bool     // the caller sees the item, so the arguments are denied
-	scopes      []string // the caller lacks nothing but one of them
-	misspelling string   // why the URI is not canonical, "" if that does not matter
+	listed      bool          // the caller sees the item, so the arguments are denied
+	scopes      []string      // the caller lacks nothing but one of them
+	misspelling string        // why the URI is not canonical, "" if that does not matter
+	view        *catalog.View // of the caller, without an item called name; nil if listed
+	name        string
 }
 
 // reason says in short words why policy denies the call. The rule is that of the decision, and the
@@ -93,8 +96,16 @@ func (d *denial) reason(rule, profile string) string {
 	case d.misspelling != "" && rule == policy.RuleURI:
 		return "the URI is neither listed nor canonical: " + d.misspelling
 	}
+	known := ""
+	if rule == policy.RuleUnknown && d.view != nil {
+		known = d.view.NameOf(d.kind, d.name)
+	}
 	switch {
 	case rule != policy.RuleUnknown:
+	case known != "" && profile != "":
+		return plaintext.Line("its name in profile "+strconv.Quote(profile)+" is "+known, maxReason)
+	case known != "":
+		return plaintext.Line("its name in the default profile is "+known, maxReason)
 	case profile != "":
 		return "there is no such " + d.kind.String() + " in profile " + strconv.Quote(profile)
 	default:

@@ -10,6 +10,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/wire"
 )
 
@@ -128,6 +129,24 @@ func TestAbsentInAProfile(t *testing.T) {
 	_, _ = h.Handle(t.Context(), c)
 	if got := logs.All()[0].ContextMap()["reason"]; got != `there is no such tool in profile "coding"` {
 		t.Errorf("the reason is %v", got)
+	}
+}
+
+// A profile may have an item by another name. The log says so if the principal may use it; the client learns nothing more.
+func TestOrdinaryNameInAProfile(t *testing.T) {
+	h := routerWithRules(t, answers(`{}`), filesSource(t), policy.Rule{Name: "all", Effect: policy.Allow, Who: policy.Who{Subjects: []string{"ann"}}})
+	routes := *h.Routes()
+	routes.Profiles = map[string]*catalog.Table{"short": profileOf(t, routes.Table, profile.Options{Name: "short", Upstreams: []string{"files"}, ShortNames: true})}
+	h.Swap(&routes)
+	for subject, want := range map[string]string{"ann": `its name in profile "short" is read`, "bob": `there is no such tool in profile "short"`} {
+		core, logs := observer.New(zap.InfoLevel)
+		h.logTo(zap.New(core))
+		c := newCall("tools/call", `{"name":"files__read"}`, nil)
+		c.Principal = (&call.Principal{Subject: subject}).In("short")
+		_, err := h.Handle(t.Context(), c)
+		if got := logs.All()[0].ContextMap()["reason"]; got != want || !strings.HasPrefix(err.Error(), `unknown tool: "files__read"`) {
+			t.Errorf("%s: the reason is %v, and the error %v", subject, got, err)
+		}
 	}
 }
 
