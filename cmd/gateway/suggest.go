@@ -58,8 +58,14 @@ func didYouMeanVerb(cmd *cobra.Command, word string) string {
 	return didYouMean(word, verbs(cmd))
 }
 
-// unknownFlag is the error of a flag that cannot be parsed; for an unknown one it suggests a known one.
+// unknownFlag is the error of a flag that cannot be parsed; for an unknown one it suggests a known one. After an unknown
+// verb the flag is that of another verb, and the error is about the verb.
 func unknownFlag(cmd *cobra.Command, err error) error {
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		if wrong := cmd.ValidateArgs(words); wrong != nil {
+			return wrong
+		}
+	}
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
 		switch f := invalid.GetFlag(); f.Value.Type() {
