@@ -217,8 +217,17 @@ func (u *user) client(ctx context.Context, s *authServer, redirect, document str
 	case s.register != nil:
 		return register(ctx, u.guard, u.o.Store, s, redirect, u.o.Now())
 	}
-	return registration{}, failf("the authorization server does not support dynamic client registration: register the gateway there with the redirect URI %s, "+
-		"and set client_id and issuer under auth of the upstream", redirect).because(failf("the issuer is %.200q", s.Issuer))
+	return registration{}, unregistered("the authorization server does not support dynamic client registration", s, redirect)
+}
+
+// unregistered is the error if the gateway cannot register itself at an authorization server.
+func unregistered(why string, s *authServer, redirect string) *Error {
+	port := ""
+	if u, err := url.Parse(redirect); err == nil && u.Path == loginPath { // the next login would have another port
+		port = ", then log in with --port " + u.Port()
+	}
+	return failf("%s: register the gateway there with the redirect URI %s, and set client_id and issuer under auth of the upstream%s", why, redirect, port).
+		because(failf("the issuer is %.200q", s.Issuer))
 }
 
 // fetchChallenge returns the challenge of the server for a request without a token.

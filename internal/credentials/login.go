@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// loginPath is the path of the redirect URI of Login.
+const loginPath = "/callback"
+
 // Login lets the user of this machine give a grant for the upstream of s. The grant
 // belongs to call.Anonymous, to call.Local and to requests without a principal. Login
 // listens on loopback at the port, 0 for any, calls show with the URL to open in a
@@ -25,7 +28,7 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 	}
 	defer l.Close()
 	key := localKey
-	f, err := u.begin(ctx, key, fmt.Sprintf("http://%s/callback", l.Addr()), "")
+	f, err := u.begin(ctx, key, fmt.Sprintf("http://%s%s", l.Addr(), loginPath), "")
 	if err != nil {
 		return withCause(err)
 	}
@@ -37,7 +40,7 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 	done := make(chan error, 1)
 	var used atomic.Bool
 	srv := &http.Server{ReadHeaderTimeout: requestTime, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/callback" || r.Method != http.MethodGet || r.Host != l.Addr().String() {
+		if r.URL.Path != loginPath || r.Method != http.MethodGet || r.Host != l.Addr().String() {
 			http.NotFound(rw, r)
 			return
 		}

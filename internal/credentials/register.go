@@ -85,7 +85,11 @@ func register(ctx context.Context, g *guard, st *Store, s *authServer, redirect 
 	if err != nil {
 		return r, err
 	}
-	if a.Status != http.StatusCreated && a.Status != http.StatusOK {
+	switch a.Status {
+	case http.StatusCreated, http.StatusOK:
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return r, unregistered(a.refusal("the registration endpoint of the authorization server").Error(), s, redirect)
+	default:
 		return r, a.refusal(what)
 	}
 	r = registration{ID: a.Body.Get("client_id").Str(), Secret: a.Body.Get("client_secret").Str(), Method: a.Body.Get("token_endpoint_auth_method").Str()}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -371,6 +372,16 @@ func TestAuthorizationSpecification(t *testing.T) {
 			as.SetMetadata("registration_endpoint", endpoint)
 			if _, err := query(t, userSource(t, as, newClock(), NewStore(""))); err == nil || err.Error() != "the registration endpoint answered HTTP 400 (invalid_redirect_uri)" {
 				t.Errorf("got %v", err)
+			}
+			closed := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+			defer closed.Close()
+			as.SetMetadata("registration_endpoint", closed.URL)
+			for redirect, next := range map[string]string{"http://127.0.0.1:4711/callback": ", then log in with --port 4711", "https://gw.example.com/oauth/callback": ""} {
+				want := "the registration endpoint of the authorization server answered HTTP 401: register the gateway there with the redirect URI " + redirect +
+					", and set client_id and issuer under auth of the upstream" + next
+				if _, err := userSource(t, as, newClock(), NewStore("")).tokens.(*user).begin(t.Context(), "k", redirect, ""); err == nil || err.Error() != want {
+					t.Errorf("got %v, want %s", err, want)
+				}
 			}
 		}},
 		{"Clients MUST host their metadata document at an HTTPS URL … client_id, client_name, redirect_uris … matches the document URL exactly; priority: pre-registered, Client ID Metadata Documents, Dynamic Client Registration (client-registration)", func(t *testing.T, as *gatewaytest.AuthServer) {
