@@ -37,12 +37,20 @@ func (o *callOptions) advised(ctx context.Context, err error, v *gateway.InProce
 			return fmt.Errorf("%s: %s", rpc.Message, console.Line(why))
 		}
 	}
+	why := rpc.Detail
+	of := "upstream " + upstream + ": "
 	for _, u := range v.Upstreams() {
 		if u.Name == upstream && u.State == connector.Down && u.Reason != "" {
-			return fmt.Errorf("upstream %s is down: %s", u.Name, console.Line(o.reason(u)))
+			of, why = "upstream "+upstream+" is down: ", u.Reason
 		}
 	}
-	return err
+	switch {
+	case why == "":
+		return err
+	case o.url != "": // the user knows no upstream, and the advice has the address
+		of = ""
+	}
+	return errors.New(of + console.Line(o.reason(why)))
 }
 
 // maxEnd is how long call waits for the reason for which a server has ended: the call ends first.

@@ -144,7 +144,7 @@ func (o *listOptions) missing(ctx context.Context, v *gateway.InProcess, view *c
 	advice := make(map[string]string)
 	up := 0
 	for _, u := range v.Upstreams() {
-		advice[u.Name] = o.reason(u)
+		advice[u.Name] = o.reason(u.Reason)
 		if u.Revision != "" {
 			up++
 		}

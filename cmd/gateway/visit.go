@@ -100,28 +100,33 @@ func (o *visitOptions) config(stderr io.Writer) (*config.Config, string, error) 
 // urlUpstream is the name of the server at --url in messages.
 const urlUpstream = "server"
 
-// reason is the reason why an upstream is not ready. The server at --url has no entry in a configuration whose auth
-// the user could set.
-func (o *visitOptions) reason(u inspect.Upstream) string {
+// reason is advice about an upstream as text for the user. The server at --url has no entry in a configuration whose
+// headers and auth the user could set.
+func (o *visitOptions) reason(advice string) string {
 	if o.url == "" {
-		return u.Reason
+		return advice
 	}
-	return withoutEntry(u.Reason)
+	return withoutEntry(advice)
 }
 
-// withoutEntry is the reason why a server cannot be used, with advice for one that has no entry in a configuration.
-func withoutEntry(reason string) string {
-	for _, advice := range [][2]string{
+// withoutEntry is advice about a server that has no entry in a configuration.
+func withoutEntry(advice string) string {
+	advice, _, _ = strings.Cut(advice, ". This server uses OAuth: auth:")
+	advice = ofHeaderFlag.Replace(advice)
+	for _, other := range [][2]string{
 		{"run gateway add", "add it with gateway add NAME URL --oauth, then run gateway login NAME"},
 		{`give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`, "give them with --header 'Authorization: Bearer KEY'"},
 		{"name a file with that authority's certificate under ca", "make this machine trust that authority, on Linux with SSL_CERT_FILE=FILE"},
 	} {
-		if before, _, found := strings.Cut(reason, advice[0]); found {
-			return before + advice[1]
+		if before, _, found := strings.Cut(advice, other[0]); found {
+			return before + other[1]
 		}
 	}
-	return reason
+	return advice
 }
+
+// ofHeaderFlag names the credentials of the server at --url.
+var ofHeaderFlag = strings.NewReplacer("credentials under headers or auth", "credentials of --header", "credentials under headers", "credentials of --header")
 
 // read returns the configuration, its file and the principal.
 func (o *visitOptions) read(cmd *cobra.Command) (*config.Config, string, *call.Principal, error) {

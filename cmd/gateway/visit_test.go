@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"mcpgateway/internal/wire"
 )
 
 // The server at --url has no entry in gateway.yaml, so the advice is to add one.
@@ -34,6 +36,54 @@ func TestCredentialsForServerAtURL(t *testing.T) {
 	status := run([]string{"list", "--url", server.URL + "/mcp"}, strings.NewReader(""), &out, &errs)
 	if want := "it wants credentials; give them with --header 'Authorization: Bearer KEY'\n"; status != exitFailed || !strings.HasSuffix(errs.String(), want) {
 		t.Errorf("status %d, %q, want …%q", status, errs.String(), want)
+	}
+}
+
+// Advice about refused credentials is about --header, and names the scopes that the server demands.
+func TestRefusedCredentialsAtURL(t *testing.T) {
+	expired, scope := "", ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		message := wire.ValueOf(body)
+		w.Header().Set("Content-Type", "application/json")
+		answer := func(status int, member string) {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(message.Get("id").Raw())+`,`+member+`}`)
+		}
+		metadata := `resource_metadata="http://` + r.Host + `/.well-known/oauth-protected-resource"`
+		switch method := message.Get("method").Str(); {
+		case expired != "":
+			w.Header().Set("WWW-Authenticate", "Bearer "+metadata)
+			answer(http.StatusUnauthorized, `"error":{"code":-32001,"message":"`+expired+`"}`)
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case !message.Get("id").Exists():
+			w.WriteHeader(http.StatusAccepted)
+		case method == wire.MethodInitialize:
+			answer(http.StatusOK, `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`)
+		case method == wire.MethodToolsList:
+			answer(http.StatusOK, `"result":{"tools":[{"name":"write","inputSchema":{"type":"object"}}]}`)
+		case method == wire.MethodToolsCall:
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+scope+`", `+metadata)
+			answer(http.StatusForbidden, `"error":{"code":-32600,"message":"you may not write s3cret"}`)
+		default:
+			answer(http.StatusOK, `"error":{"code":-32601,"message":"no such method"}`)
+		}
+	}))
+	defer server.Close()
+	at := server.URL + "/mcp"
+	for _, tt := range []struct{ expired, scope, want string }{
+		{"the API key has expired", "", at + ` answered HTTP 401 ("the API key has expired"): the credentials of --header are not accepted; check that they are the right ones and have not expired`},
+		{"", "notes:write", at + " answered HTTP 403: the credentials of --header lack the scope notes:write (insufficient_scope)"},
+		{"", "a b", at + " answered HTTP 403: the credentials of --header lack one of the scopes a, b (insufficient_scope)"},
+		{"", "", at + " answered HTTP 403: it knows who is asking and refuses; check the rights of the credentials of --header, and whether it lets this machine in"},
+	} {
+		expired, scope = tt.expired, tt.scope
+		var out, errs bytes.Buffer
+		status := run([]string{"call", "write", "--url", at, "--header", "Authorization: Bearer k"}, strings.NewReader(""), &out, &errs)
+		if want := "gateway: " + tt.want + "\n"; status != exitFailed || errs.String() != want {
+			t.Errorf("status %d, %q, want %q", status, errs.String(), want)
+		}
 	}
 }
 

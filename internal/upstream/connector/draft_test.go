@@ -29,10 +29,11 @@ func (d *draftConn) Call(_ context.Context, c *call.Call) (call.Result, error) {
 // statusError is an HTTP response with a status.
 type statusError int
 
-func (s statusError) Error() string       { return "HTTP status" }
-func (s statusError) StatusCode() int     { return int(s) }
-func (statusError) ServerMessage() string { return "" }
-func (statusError) UsesOAuth() bool       { return false }
+func (s statusError) Error() string         { return "HTTP status" }
+func (s statusError) StatusCode() int       { return int(s) }
+func (statusError) ServerMessage() string   { return "" }
+func (statusError) UsesOAuth() bool         { return false }
+func (statusError) MissingScopes() []string { return nil }
 
 // The gateway detects once for each connection whether a server knows the draft.
 func TestDraftDetection(t *testing.T) {

@@ -66,7 +66,16 @@ type HTTPError interface {
 	// UsesOAuth reports whether the challenge of the response names the metadata of a
 	// protected resource (RFC 9728, section 5.1).
 	UsesOAuth() bool
+	// MissingScopes returns the scopes that the challenge demands with insufficient_scope (RFC 6750,
+	// section 3.1), nil if it does not.
+	MissingScopes() []string
 }
+
+// WithoutMessage is an HTTP response without the message of the server, which may repeat arguments of a call.
+type WithoutMessage struct{ HTTPError }
+
+// ServerMessage implements [HTTPError].
+func (WithoutMessage) ServerMessage() string { return "" }
 
 // UnexpectedContentType is a response that is neither JSON nor an event stream.
 type UnexpectedContentType struct {

@@ -59,6 +59,12 @@ func (s RemoteServer) statusAdvice(r HTTPError) string {
 		return "this server uses OAuth: run gateway add " + s.Name + " URL --oauth --replace, or set auth: {kind: user}; then run gateway login " + s.Name
 	case status == http.StatusUnauthorized:
 		return `it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`
+	case status == http.StatusForbidden && len(r.MissingScopes()) > 0:
+		lacks := "the scope"
+		if len(r.MissingScopes()) > 1 {
+			lacks = "one of the scopes"
+		}
+		return fmt.Sprintf("the credentials under headers or auth lack %s %.200s (insufficient_scope)", lacks, strings.Join(r.MissingScopes(), ", "))
 	case status == http.StatusForbidden:
 		return "it knows who is asking and refuses; check the rights of the credentials under headers, and whether it lets this machine in"
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:

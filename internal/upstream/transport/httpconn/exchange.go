@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
@@ -69,6 +71,7 @@ type StatusError struct {
 	RetryAfter time.Duration // of the response, 0 if there is none
 	OwnID      bool          // the body has the id of the request: the server understood it
 	OAuth      bool          // the challenge names the metadata of a protected resource
+	Scopes     []string      // that the challenge demands with insufficient_scope
 }
 
 func (r *StatusError) Error() string {
@@ -93,11 +96,41 @@ func (r *StatusError) ServerMessage() string {
 func NewStatusError(resp *http.Response) *StatusError {
 	return &StatusError{
 		Status: resp.StatusCode, MediaType: MediaType(resp.Header), RetryAfter: retryAfter(resp.Header), OAuth: namesResourceMetadata(resp.Header),
+		Scopes: missingScopes(resp),
 	}
 }
 
 // UsesOAuth implements [diagnose.HTTPError].
 func (r *StatusError) UsesOAuth() bool { return r.OAuth }
+
+// MissingScopes implements [diagnose.HTTPError].
+func (r *StatusError) MissingScopes() []string { return r.Scopes }
+
+// maxChallenge bounds the size of a challenge that is parsed.
+const maxChallenge = 8 << 10
+
+// missingScopes returns the scopes of a challenge whose error is insufficient_scope. A malformed
+// challenge is ignored.
+func missingScopes(resp *http.Response) []string {
+	if resp.StatusCode != http.StatusForbidden {
+		return nil
+	}
+	for _, text := range resp.Header["Www-Authenticate"] {
+		if len(text) > maxChallenge {
+			continue
+		}
+		all, err := oauthex.ParseWWWAuthenticate([]string{text})
+		if err != nil {
+			continue
+		}
+		for _, one := range all {
+			if one.Params["error"] == "insufficient_scope" {
+				return strings.Fields(one.Params["scope"])
+			}
+		}
+	}
+	return nil
+}
 
 // namesResourceMetadata reports whether a challenge names the metadata of a protected
 // resource.
