@@ -25,8 +25,8 @@ func newReload() *cobra.Command {
 		Short: "Make a running gateway read its file again",
 		Long: "reload makes the gateways that you run on this machine read their configuration\n" +
 			"again, and prints what changed. If a file has errors, nothing changes, and reload\n" +
-			"prints them and exits with 1. It also exits with 1 if an upstream keeps what it\n" +
-			"had, because variables are not set. With -c it asks only gateways with that file,\n" +
+			"prints them and exits with 1. It also exits with 1 if an upstream keeps its\n" +
+			"connection, because variables are not set. With -c it asks only gateways with that file,\n" +
 			"and with --url the gateway of an admin address.",
 		Example: "  gateway reload\n  gateway reload -c ~/mcp/gateway.yaml\n" +
 			"  gateway reload --url http://127.0.0.1:9090 --header \"Authorization: Bearer $T\"",

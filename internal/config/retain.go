@@ -37,6 +37,7 @@ func retain(to, from reflect.Value, parent string) (retained []string) {
 // KeptUpstream is an upstream that keeps values of the running configuration, and the variables that it lacks.
 type KeptUpstream struct {
 	Name  string
+	Keeps []string        // "connection" for all keys of the connection, and other keys; at least one
 	Unset []UnsetVariable // at least one
 }
 
@@ -51,16 +52,21 @@ func (c *Config) RetainUnset(running *Config) (kept []KeptUpstream) {
 			continue
 		}
 		was := &running.Upstreams[at]
+		var keeps []string
 		for _, f := range shapeOf(reflect.TypeFor[Upstream]()).fields {
 			switch {
 			case !slices.ContainsFunc(u.Unset, func(v UnsetVariable) bool { return v.Key == f.name }):
 			case f.connection:
 				u.Connection = was.Connection
+				if !slices.Contains(keeps, "connection") {
+					keeps = append(keeps, "connection")
+				}
 			default:
 				reflect.ValueOf(u).Elem().FieldByIndex(f.index).Set(reflect.ValueOf(was).Elem().FieldByIndex(f.index))
+				keeps = append(keeps, f.name)
 			}
 		}
-		kept = append(kept, KeptUpstream{u.Name, u.Unset})
+		kept = append(kept, KeptUpstream{u.Name, keeps, u.Unset})
 		u.Unset = nil
 	}
 	return kept

@@ -21,7 +21,7 @@ type Changes struct {
 	Added, Removed, Changed []string
 	// Restart are the keys whose new values take effect only after a restart.
 	Restart []string
-	// Kept are upstreams whose new configuration needs variables that are not set. They keep the one before.
+	// Kept are upstreams that need variables that are not set. They keep their connection; other keys apply.
 	Kept []config.KeptUpstream
 	// Other says that something else has changed, such as a rule of policy.
 	Other bool
@@ -58,8 +58,8 @@ var errNotRunning = errors.New("the gateway does not run")
 // on it. A new upstream is started. An upstream whose connection has changed is served by
 // the old connection until the first attempt of the new one has ended, or startup_wait has
 // passed. A connection that is no longer needed is closed when the calls that may use it
-// have ended, or drain_timeout has passed. An upstream whose new configuration needs variables
-// that are not set keeps the one before, and is listed in Changes.Kept. Clients are notified of changed lists once, when
+// have ended, or drain_timeout has passed. An upstream that needs variables that are
+// not set keeps its connection, and is listed in Changes.Kept. Clients are notified of changed lists once, when
 // all of that is done. Keys that cannot change while the gateway runs keep their values,
 // and are listed in Changes.Restart.
 //

@@ -189,7 +189,8 @@ func (g *Gateway) logReloaded(c Changes) {
 		for i, e := range k.Errors {
 			texts[i] = e.String()
 		}
-		g.log.Warn("variables of an upstream are not set; it keeps the configuration before", zap.String("upstream", k.Upstream),
+		g.log.Warn("variables of an upstream are not set; it keeps its connection", zap.String("upstream", k.Upstream),
+			zap.Strings("keeps", k.Keeps),
 			zap.Strings("variables", k.Variables), zap.Strings("errors", texts))
 	}
 	if len(c.Restart) > 0 {
@@ -239,7 +240,7 @@ func reloadReport(c Changes, err error) inspect.ReloadReport {
 			r.Status = inspect.ReloadDone
 		}
 		for _, k := range c.Kept {
-			kept := inspect.KeptUpstream{Upstream: k.Name}
+			kept := inspect.KeptUpstream{Upstream: k.Name, Keeps: k.Keeps}
 			for _, v := range k.Unset {
 				if v.Name != "" && !slices.Contains(kept.Variables, v.Name) {
 					kept.Variables = append(kept.Variables, v.Name)

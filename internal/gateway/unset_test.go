@@ -59,7 +59,7 @@ func TestUnsetVariable(t *testing.T) {
 	// Another key of the upstream takes effect, and each reload says that the variable is not set.
 	f.write(t, "env_file: "+vars+"\nupstreams:\n  a: "+a.entry("")+"\n  b: "+b.entry(`, "headers": {"X-Key": "${UNSET_HERE}"}, "tools": {"deny": ["*"]}`)+"\n")
 	polltest.Until(t, "the deny list is in force", func() bool { return !strings.Contains(listOf(t, f.Gateway), "b__b") })
-	if last := f.lastReload.Load(); len(last.Kept) != 1 || !slices.Equal(last.Changed, []string{"b"}) || f.Upstreams()[1].State != connector.Ready {
+	if last := f.lastReload.Load(); len(last.Kept) != 1 || !slices.Equal(last.Kept[0].Keeps, []string{"connection"}) || !slices.Equal(last.Changed, []string{"b"}) || f.Upstreams()[1].State != connector.Ready {
 		t.Errorf("the second reload: %+v", last)
 	}
 	set("UNSET_HERE=key\n")

@@ -39,7 +39,7 @@ func (i *Inspector) Attention(s *Status) []Attention {
 	}
 	if r := s.Reload; r != nil {
 		for _, k := range r.Kept {
-			message := fmt.Sprintf("A reload found that %s is not set, so the configuration before is in force. Set it before the next start. %s", strings.Join(k.Variables, ", "), k.Errors[0])
+			message := fmt.Sprintf("A reload found that %s, so the upstream keeps %s as before; its other keys apply. Correct this before the next start. %s", k.reason(), k.kept(), k.Errors[0])
 			errs = append(errs, Attention{"reload", SeverityError, k.Upstream, message})
 		}
 	}

@@ -69,7 +69,9 @@ func (noTable) Current(string) *catalog.Table { return nil }
 func TestAttention(t *testing.T) {
 	i := New(noTable{})
 	s := &Status{
-		Reload: &LastReload{ReloadReport: ReloadReport{Status: ReloadRefused, Errors: []ReloadError{{File: "gateway.yaml", Line: 3, Key: "listen", Message: "is no address"}, {}}}},
+		Reload: &LastReload{ReloadReport: ReloadReport{Status: ReloadRefused, Errors: []ReloadError{{File: "gateway.yaml", Line: 3, Key: "listen", Message: "is no address"}, {}}, Kept: []KeptUpstream{
+			{Upstream: "fs", Keeps: []string{"connection", "instructions"}, Variables: []string{"TOKEN"}, Errors: []ReloadError{{Message: "place"}}},
+		}}},
 		Change: &LastReload{ReloadReport: ReloadReport{NeedsRestart: []string{"admin", "limits"}}},
 		Upstreams: []UpstreamStatus{
 			{Name: "granted", State: connector.Down.String(), GrantMissing: true},
@@ -86,6 +88,7 @@ func TestAttention(t *testing.T) {
 	want := []string{
 		"error audit: The audit cannot be written, and calls are refused: disk full",
 		"error reload: The last reload was refused; the configuration before it is in force. gateway.yaml:3: listen: is no address (and 1 more)",
+		"error reload fs: A reload found that TOKEN is not set, so the upstream keeps its connection, instructions as before; its other keys apply. Correct this before the next start. place",
 		"error upstream gone: start the server",
 		"warning restart: Changes of these keys take effect after a restart: admin, limits.",
 		"warning grant granted: It waits for a grant. Run: gateway login granted",

@@ -104,25 +104,46 @@ type ReloadReport struct {
 	RulesChanged []string `json:"rules_changed,omitempty"`
 	NeedsRestart []string `json:"needs_restart,omitempty"`
 	Causes       []string `json:"causes,omitempty"` // file, sighup or api
-	// Kept are upstreams whose new configuration needs variables that are not set. They keep the one before.
+	// Kept are upstreams that need variables that are not set. They keep their connection; other keys apply.
 	Kept   []KeptUpstream `json:"kept,omitempty"`
 	Errors []ReloadError  `json:"errors,omitempty"`
 }
 
-// KeptUpstream is an upstream that a reload did not change, because variables are not set.
+// KeptUpstream is an upstream that keeps values through a reload, because variables are not set.
 type KeptUpstream struct {
-	Upstream  string        `json:"upstream"`
+	Upstream string `json:"upstream"`
+	// Keeps is "connection" for all keys of the connection, and other keys that refer to one of the variables.
+	Keeps     []string      `json:"keeps"`
 	Variables []string      `json:"variables"`
 	Errors    []ReloadError `json:"errors"` // one for each place that refers to one of them
 }
 
-// String says which upstream keeps its configuration, and why.
+// String says what the upstream keeps, and why.
 func (k KeptUpstream) String() string {
-	verb := "is"
-	if len(k.Variables) > 1 {
-		verb = "are"
+	return fmt.Sprintf("%s keeps %s as before, because %s; its other keys apply", k.Upstream, k.kept(), k.reason())
+}
+
+// kept names the values that the upstream keeps.
+func (k KeptUpstream) kept() string {
+	names := slices.Clone(k.Keeps)
+	if len(names) == 0 { // a gateway of an earlier version
+		names = []string{"connection"}
 	}
-	return fmt.Sprintf("%s keeps the configuration before, because %s %s not set", k.Upstream, strings.Join(k.Variables, ", "), verb)
+	if i := slices.Index(names, "connection"); i >= 0 {
+		names[i] = "its connection"
+	}
+	return strings.Join(names, ", ")
+}
+
+// reason says which variables are not set. Without one, the upstream lacks its envFile.
+func (k KeptUpstream) reason() string {
+	switch len(k.Variables) {
+	case 0:
+		return "envFile cannot be read"
+	case 1:
+		return k.Variables[0] + " is not set"
+	}
+	return strings.Join(k.Variables, ", ") + " are not set"
 }
 
 // The results of a reload.
