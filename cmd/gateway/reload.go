@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,8 +25,9 @@ func newReload() *cobra.Command {
 		Long: "reload makes the gateways that you run on this machine read their configuration\n" +
 			"again, and prints what changed. If a file has errors, nothing changes, and reload\n" +
 			"prints them and exits with 1. It also exits with 1 if an upstream keeps its\n" +
-			"connection, because variables are not set. With -c it asks only gateways with that file,\n" +
-			"and with --url the gateway of an admin address.",
+			"connection, because variables are not set, or if new files of tls cannot be used.\n" +
+			"With -c it asks only gateways with that file, and with --url the gateway of an\n" +
+			"admin address.",
 		Example: "  gateway reload\n  gateway reload -c ~/mcp/gateway.yaml\n" +
 			"  gateway reload --url http://127.0.0.1:9090 --header \"Authorization: Bearer $T\"",
 		Args: noArgs,
@@ -49,39 +49,26 @@ func (o *reachOptions) reload(cmd *cobra.Command, asJSON bool) error {
 	if withFile := slices.DeleteFunc(slices.Clone(all), func(r *running) bool { return r.status != nil && r.status.File == "" }); len(withFile) > 0 {
 		all = withFile
 	}
-	refused := false
+	failed := false
 	for _, r := range all {
 		var report inspect.ReloadReport
 		if err := o.ask(ctx, r, http.MethodPost, "/-/reload", &report); err != nil {
 			return err
 		}
-		refused = refused || report.Status == inspect.ReloadRefused || len(report.Kept) > 0
+		failed = failed || report.Status == inspect.ReloadRefused || len(report.Kept)+len(report.Failing) > 0
 		if asJSON {
 			err = printJSON(cmd.OutOrStdout(), report)
 		} else {
-			printReload(cmd.OutOrStdout(), cmd.ErrOrStderr(), r.name(), report, o.changeOf(ctx, r, report))
+			printReload(cmd.OutOrStdout(), cmd.ErrOrStderr(), r.name(), report)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if refused {
+	if failed {
 		return errReported
 	}
 	return nil
-}
-
-// changeOf is the last change of a gateway that says that nothing has changed: usually it has noticed the change of the
-// file by itself, just before it was asked.
-func (o *reachOptions) changeOf(ctx context.Context, r *running, report inspect.ReloadReport) *inspect.LastReload {
-	if report.Status != inspect.ReloadUnchanged || r.status == nil {
-		return nil
-	}
-	var now inspect.Status
-	if err := o.ask(ctx, r, http.MethodGet, "/-/status", &now); err != nil || now.Change == nil || time.Since(now.Change.At) > time.Minute {
-		return nil // the change is only a hint
-	}
-	return now.Change
 }
 
 // name names a gateway for people.
@@ -95,19 +82,25 @@ func (r *running) name() string {
 	return fmt.Sprintf("%s (process %d)", tilde(r.status.File), r.status.PID)
 }
 
-func printReload(out, errs io.Writer, name string, r inspect.ReloadReport, before *inspect.LastReload) {
+func printReload(out, errs io.Writer, name string, r inspect.ReloadReport) {
+	for _, e := range r.Errors {
+		folded(errs, "%s\n", reloadError(e))
+	}
 	if r.Status == inspect.ReloadRefused {
-		for _, e := range r.Errors {
-			folded(errs, "%s\n", reloadError(e))
-		}
 		folded(errs, "%s: not reloaded; the configuration before stays in force.\n", name)
-		return
+	} else {
+		text := reloadText(r)
+		if n := r.Noticed; n != nil {
+			text = fmt.Sprintf("%s; it noticed the change %s ago (%s)", text, console.Ago(time.Since(n.At)), reloadText(n.ReloadReport))
+		}
+		if at := r.CertificateExpires; at != nil && len(r.Failing) == 0 {
+			text += "; the certificate in use expires at " + at.Format(time.RFC3339)
+		}
+		folded(out, "%s: %s.\n", name, text)
 	}
-	text := reloadText(r)
-	if before != nil {
-		text = fmt.Sprintf("%s; it noticed the change %s ago (%s)", text, console.Ago(time.Since(before.At)), reloadText(before.ReloadReport))
+	for _, f := range r.Failing {
+		folded(errs, "%s: %s\n", name, f)
 	}
-	folded(out, "%s: %s.\n", name, text)
 	for _, k := range r.Kept {
 		for _, e := range k.Errors {
 			folded(errs, "%s\n", reloadError(e))

@@ -30,6 +30,7 @@ type controlState struct {
 	announced      map[string]*catalog.Table      // the tables that clients were last notified about, by profile
 	inUse          map[*connection]*upstreamEntry // the connections of the last table
 	drainingEpochs []*epoch                       // their calls may still use connections that are not in use
+	noticed        noticedChange                  // the last change that no program has asked for
 	waitUntil      time.Time                      // the end of the wait for a first attempt, zero if nothing is awaited
 }
 

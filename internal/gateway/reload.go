@@ -11,7 +11,9 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/frontend"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/origin"
+	"mcpgateway/internal/watch"
 )
 
 // Changes are the changes of a reload.
@@ -31,6 +33,10 @@ type Changes struct {
 	Rules config.RuleChanges
 	// Causes say what requested the reload, see [Cause].
 	Causes []Cause
+
+	// Noticed is the reload that has applied the same files before, if this one was asked for and found them in
+	// force, and nobody has asked for one since.
+	Noticed *inspect.LastReload
 }
 
 // Cause is what requested a reload.
@@ -96,6 +102,7 @@ func (g *Gateway) await(ctx context.Context, r *reloadRequest) (Changes, error) 
 type reloadRequest struct {
 	cfg      *config.Config
 	causes   []Cause       // each once
+	read     watch.Set     // the files that cfg is from
 	finished chan struct{} // closed when the fields below are set
 
 	changes Changes
@@ -121,8 +128,32 @@ func (g *Gateway) reload(life context.Context, r *reloadRequest) {
 		g.logRefused(changes, err)
 	} else {
 		g.logReloaded(changes)
+		changes.Noticed = g.control.notice(changes, r.read, g.lastReload.Load())
 	}
 	r.finish(changes, settled, err)
+}
+
+// noticedChange is a change of files that a reload has applied without being asked.
+type noticedChange struct {
+	reload *inspect.LastReload // nil without one, or when it was told
+	read   watch.Set
+}
+
+// notice remembers a reload that was applied, and returns the one before that has applied the same files, if a program
+// asks and was not told of it.
+func (c *controlState) notice(changes Changes, read watch.Set, now *inspect.LastReload) *inspect.LastReload {
+	asked := slices.Contains(changes.Causes, CauseAPI)
+	before := c.noticed
+	switch {
+	case asked || len(changes.Causes) == 0:
+		c.noticed = noticedChange{}
+	case changes.Any():
+		c.noticed = noticedChange{now, read}
+	}
+	if asked && !changes.Any() && before.read.Equal(read) {
+		return before.reload
+	}
+	return nil
 }
 
 // applyConfig replaces the generation. The returned channel is closed when the new one has

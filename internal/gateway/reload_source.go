@@ -120,6 +120,10 @@ func (g *Gateway) reloadLoop(life context.Context) error {
 			return nil
 		}
 		watcher.Expect(read)
+		if g.certs != nil {
+			_ = g.certs.Reread() // it has logged the error, and the status and the answer have it
+		}
+		r.read = read
 		if err != nil {
 			refused := Changes{Causes: r.causes}
 			g.logRefused(refused, err)
@@ -270,6 +274,10 @@ func reloadError(e *config.Error) inspect.ReloadError {
 func (g *Gateway) handleReload(ctx context.Context) (status int, body any) {
 	c, err := g.ReloadSource(ctx)
 	report := reloadReport(c, err)
+	report.CertificateExpires, report.Noticed = g.certificateExpires(), c.Noticed
+	if text := g.failingTLS(); text != "" {
+		report.Failing, report.Noticed = []string{text}, nil // a change of other files is not what was asked about
+	}
 	switch {
 	case err == nil:
 		return http.StatusOK, report

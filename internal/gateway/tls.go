@@ -32,6 +32,17 @@ func (g *Gateway) failingTLS() string {
 	return fmt.Sprintf("new TLS files cannot be used; the certificate in use expires at %s: %v", tlsfiles.FirstExpiry(g.certs.Get).UTC().Format(time.RFC3339), err)
 }
 
+// certificateExpires returns when the certificate of the key tls that is in use expires, nil without one.
+func (g *Gateway) certificateExpires() *time.Time {
+	if g.certs == nil {
+		return nil
+	}
+	if at := tlsfiles.FirstExpiry(g.certs.Get).UTC(); !at.IsZero() {
+		return &at
+	}
+	return nil
+}
+
 // CheckTLS returns why the files of the key tls cannot be used, nil if they can or if there
 // are none.
 func CheckTLS(cfg *config.Config) error {

@@ -107,6 +107,13 @@ type ReloadReport struct {
 	// Kept are upstreams that need variables that are not set. They keep their connection; other keys apply.
 	Kept   []KeptUpstream `json:"kept,omitempty"`
 	Errors []ReloadError  `json:"errors,omitempty"`
+	// Failing has the failures of what a reload reads beside the configuration: new files of the key tls that cannot be
+	// used. CertificateExpires is when the certificate of that key expires that is in use. Both are only in the answer.
+	Failing            []string   `json:"failing,omitempty"`
+	CertificateExpires *time.Time `json:"certificate_expires,omitempty"`
+	// Noticed is the reload that has applied the present files, if this one found them in force, and nobody
+	// has asked for one since. It is only in the answer.
+	Noticed *LastReload `json:"noticed,omitempty"`
 }
 
 // KeptUpstream is an upstream that keeps values through a reload, because variables are not set.

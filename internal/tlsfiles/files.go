@@ -58,6 +58,15 @@ func (f *Files) Failure() error {
 	return f.failed
 }
 
+// Reread reads the files now, although they may seem unchanged, and returns what Failure does.
+func (f *Files) Reread() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.checked = time.Now()
+	f.renew(true)
+	return f.failed
+}
+
 // look reads the files if there is nothing in use, or if they have changed. The caller holds mu.
 func (f *Files) look() {
 	now := time.Now()
@@ -71,17 +80,25 @@ func (f *Files) look() {
 	}
 	if now.Sub(f.checked) >= checkInterval {
 		f.checked = now
-		f.renew()
+		f.renew(false)
 	}
 }
 
-// renew reads the files if they have changed. The caller holds mu.
-func (f *Files) renew() {
+// renew reads the files if they have changed, or in any case. What seems unchanged and has the result that
+// it had is not logged again. The caller holds mu.
+func (f *Files) renew(always bool) {
 	stamps := f.stamps()
-	if slices.Equal(stamps, f.loaded) {
+	same := slices.Equal(stamps, f.loaded)
+	if same && !always {
 		return
 	}
 	next, err := f.read()
+	if same && fmt.Sprint(err) == fmt.Sprint(f.failed) {
+		if err == nil {
+			f.current = next
+		}
+		return
+	}
 	if err != nil {
 		// The next change is tried again: the files may be replaced one after the other.
 		f.log.Warn("new TLS files cannot be used; the old certificates stay in use", zap.Error(err))

@@ -119,3 +119,47 @@ func TestClientFilesChange(t *testing.T) {
 		t.Errorf("the new certificate is not in use: %v", logs.All())
 	}
 }
+
+// Reread reads files whose time and size are as before, too, and logs each result once.
+func TestReread(t *testing.T) {
+	dir := t.TempDir()
+	gatewaytest.NewAuthority(t).WriteFiles(dir)
+	core, logs := observer.New(zap.InfoLevel)
+	f, err := Server(ServerOptions{Cert: dir + "/cert.pem", Key: dir + "/key.pem"}, zap.New(core))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := dir + "/key.pem"
+	good, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(data []byte) {
+		t.Helper()
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(name, info.ModTime(), info.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Reread(); err != nil || logs.Len() != 0 {
+		t.Errorf("good files: %v, %v", err, logs.All())
+	}
+	write(make([]byte, len(good)))
+	for range 2 {
+		if err := f.Reread(); err == nil || f.Failure() == nil || logs.FilterLevelExact(zap.WarnLevel).Len() != 1 {
+			t.Errorf("a bad key: %v, %v", err, logs.All())
+		}
+	}
+	write(good)
+	for range 2 {
+		if err := f.Reread(); err != nil || logs.FilterMessage("TLS files have changed and are in use").Len() != 1 {
+			t.Errorf("the good key again: %v, %v", err, logs.All())
+		}
+	}
+}

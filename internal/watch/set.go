@@ -32,4 +32,7 @@ func (s *Set) Note(path string, data []byte) {
 	s.files[path] = digestOf(data)
 }
 
+// Equal reports whether both sets have the same files with the same content.
+func (s Set) Equal(t Set) bool { return maps.Equal(s.files, t.files) }
+
 func (s Set) clone() Set { return Set{maps.Clone(s.files)} }
