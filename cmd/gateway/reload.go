@@ -98,6 +98,9 @@ func printReload(out, errs io.Writer, name string, r inspect.ReloadReport) {
 		}
 		folded(out, "%s: %s.\n", name, text)
 	}
+	for _, w := range warningsOf(r) {
+		folded(errs, "%s\n", w)
+	}
 	for _, f := range r.Failing {
 		folded(errs, "%s: %s\n", name, f)
 	}
@@ -135,14 +138,34 @@ func reloadText(r inspect.ReloadReport) string {
 	return r.Status + ", " + strings.Join(parts, "; ")
 }
 
+// maxWarnings bounds how many warnings of a reload are printed.
+const maxWarnings = 10
+
+// warningsOf returns the first warnings of a reload, a line each.
+func warningsOf(r inspect.ReloadReport) (lines []string) {
+	for i, w := range r.Warnings {
+		if i == maxWarnings {
+			return append(lines, fmt.Sprintf("and %s; gateway check prints all", console.Count(len(r.Warnings)-i, "more warning")))
+		}
+		lines = append(lines, "warning: "+reloadError(w))
+	}
+	return lines
+}
+
 // reloadError is an error with its position, as config.Error prints it.
 func reloadError(e inspect.ReloadError) string {
 	text := e.Message
 	if e.Key != "" {
 		text = e.Key + ": " + text
 	}
-	if e.File != "" {
+	switch {
+	case e.File == "":
+	case e.Column > 0:
 		text = fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, text)
+	case e.Line > 0: // a rule
+		text = fmt.Sprintf("%s:%d: %s", e.File, e.Line, text)
+	default:
+		text = e.File + ": " + text
 	}
 	return text
 }

@@ -27,6 +27,9 @@ type statusOptions struct {
 	json, watch bool
 }
 
+// maxGlobs bounds how many unmatched globs are printed.
+const maxGlobs = 3
+
 // watchInterval is how often --watch asks.
 const watchInterval = time.Second
 
@@ -173,6 +176,16 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 		for _, e := range r.Errors {
 			fmt.Fprintln(out, style.Bad(console.Wrap(console.Line(reloadError(e)), "  ", columns)))
 		}
+		for _, w := range warningsOf(r.ReloadReport) {
+			fmt.Fprintln(out, style.Warn(console.Wrap(console.Line(w), "  ", columns)))
+		}
+	}
+	if globs := s.UnmatchedGlobs; len(globs) > 0 {
+		text := "Globs that deny or confirm nothing: " + strings.Join(globs[:min(len(globs), maxGlobs)], "; ")
+		if more := len(globs) - maxGlobs; more > 0 {
+			text += fmt.Sprintf("; and %d more", more)
+		}
+		fmt.Fprintln(out, style.Warn(console.Wrap(console.Line(text), "", columns)))
 	}
 	for _, w := range s.Waiting {
 		fmt.Fprintln(out, style.Warn(console.Wrap("Not ready: "+console.Line(w), "", columns)))

@@ -166,6 +166,7 @@ type Gateway struct {
 
 	stateDirs  []string // of the socket for verbs
 	born       time.Time
+	unmatched  atomic.Pointer[unmatchedGlobs]     // see unmatchedRestrictions
 	lastReload atomic.Pointer[inspect.LastReload] // nil before the first
 	lastChange atomic.Pointer[inspect.LastReload] // the last that changed something, or nil
 

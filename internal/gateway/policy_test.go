@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
@@ -163,5 +164,51 @@ policy:
 		if diff := cmp.Diff(step.want, logged()); diff != "" {
 			t.Errorf("when %s is %v (-want +got):\n%s", step.upstream, step.state, diff)
 		}
+	}
+}
+
+// The answer of a reload has the warnings of the configuration, and the globs of rules that deny or confirm that match
+// nothing. The status has these globs, while they match nothing.
+func TestReloadWarns(t *testing.T) {
+	s := newScripted(t, "drop")
+	text := func(glob string) string {
+		return "upstreams: {fs: " + s.entry("") + "}\npolicy:\n  default: allow\n  rules:\n" +
+			"    - {name: no-drop, effect: deny, what: {tools: [" + glob + "]}}\n    - {name: others, effect: allow, what: {tools: [fs__others]}}\n"
+	}
+	f := runFile(t, text("fs__drop"))
+	polltest.Until(t, "fs is ready", func() bool { return f.Upstreams()[0].State == connector.Ready })
+	if r := f.answer(t); r.Warnings != nil {
+		t.Errorf("warnings %+v", r.Warnings)
+	}
+	f.write(t, text("fs__dorp"))
+	r := f.answer(t)
+	const glob = `policy rule "no-drop": what.tools[0]`
+	if len(r.Warnings) != 1 || r.Warnings[0] != (inspect.ReloadError{File: f.path, Line: 5, Message: glob + ` "fs__dorp" matches nothing that is listed; did you mean "fs__drop"?`}) {
+		t.Errorf("warnings %+v", r.Warnings)
+	}
+	status := func() *inspect.Status {
+		t.Helper()
+		s, err := f.Status()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for range 2 { // the second is not computed again
+		if got := status().UnmatchedGlobs; len(got) != 1 || !strings.HasPrefix(got[0], glob) {
+			t.Errorf("the status has %q", got)
+		}
+	}
+	f.write(t, text("fs__drop"))
+	if r := f.answer(t); r.Warnings != nil || status().UnmatchedGlobs != nil {
+		t.Errorf("after the correction: %+v, %q", r.Warnings, status().UnmatchedGlobs)
+	}
+	f.write(t, "upstreams: {fs: "+s.entry("")+"}\npolicy: {default: deny}\n")
+	r = f.answer(t)
+	if len(r.Warnings) != 1 || r.Warnings[0].Line != 2 || !strings.HasPrefix(r.Warnings[0].Message, "nobody may use anything: policy.default is deny, and no rule allows") {
+		t.Errorf("warnings %+v", r.Warnings)
+	}
+	if last := status().Reload; len(last.Warnings) != 1 {
+		t.Errorf("the last reload is %+v", last)
 	}
 }

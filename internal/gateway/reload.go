@@ -34,6 +34,8 @@ type Changes struct {
 	// Causes say what requested the reload, see [Cause].
 	Causes []Cause
 
+	// Warnings are those of the configuration.
+	Warnings []config.Warning
 	// Noticed is the reload that has applied the same files before, if this one was asked for and found them in
 	// force, and nobody has asked for one since.
 	Noticed *inspect.LastReload
@@ -127,6 +129,7 @@ func (g *Gateway) reload(life context.Context, r *reloadRequest) {
 	if err != nil {
 		g.logRefused(changes, err)
 	} else {
+		changes.Warnings = r.cfg.Warnings
 		g.logReloaded(changes)
 		changes.Noticed = g.control.notice(changes, r.read, g.lastReload.Load())
 	}

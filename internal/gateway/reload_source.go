@@ -243,6 +243,9 @@ func reloadReport(c Changes, err error) inspect.ReloadReport {
 		if c.Any() {
 			r.Status = inspect.ReloadDone
 		}
+		for _, w := range c.Warnings {
+			r.Warnings = append(r.Warnings, reloadError((*config.Error)(&w)))
+		}
 		for _, k := range c.Kept {
 			kept := inspect.KeptUpstream{Upstream: k.Name, Keeps: k.Keeps}
 			for _, v := range k.Unset {
@@ -275,6 +278,11 @@ func (g *Gateway) handleReload(ctx context.Context) (status int, body any) {
 	c, err := g.ReloadSource(ctx)
 	report := reloadReport(c, err)
 	report.CertificateExpires, report.Noticed = g.certificateExpires(), c.Noticed
+	if err == nil {
+		for _, glob := range g.unmatchedRestrictions() {
+			report.Warnings = append(report.Warnings, inspect.ReloadError{File: glob.File, Line: glob.Line, Message: glob.String()})
+		}
+	}
 	if text := g.failingTLS(); text != "" {
 		report.Failing, report.Noticed = []string{text}, nil // a change of other files is not what was asked about
 	}

@@ -3,11 +3,13 @@ package gateway
 import (
 	"hash/maphash"
 	"maps"
+	"weak"
 
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/personal"
+	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream/connector"
 )
 
@@ -93,6 +95,47 @@ func (g *Gateway) logStarted(gen *generation, gathered snapshots) {
 	g.log.Info("upstreams have started", zap.Strings("ready", ready), zap.Strings("idle", idle), zap.Strings("failed", failed), zap.Strings("starting", starting))
 }
 
+// listed returns the names of the upstreams whose items are all known.
+func (gen *generation) listed(gathered snapshots) map[string]bool {
+	out := make(map[string]bool)
+	for _, e := range gen.entries {
+		state := gathered[e.conn].State
+		if e.active.Load() == e.conn && (state == connector.Ready || state == connector.Idle) {
+			out[e.name] = true
+		}
+	}
+	return out
+}
+
+// unmatchedGlobs are globs of a generation, and the table in which they match nothing.
+type unmatchedGlobs struct {
+	gen    *generation
+	routes weak.Pointer[router.Routes]
+	globs  []catalog.UnusedGlob
+}
+
+// unmatchedRestrictions returns the first globs of rules that deny or confirm, and of deny lists, that match nothing
+// in the current table. It judges them once for each table.
+func (g *Gateway) unmatchedRestrictions() []catalog.UnusedGlob {
+	gen := g.generation.Load()
+	if !isClosed(gen.settled) {
+		return nil
+	}
+	routes := g.router.Routes()
+	now := &unmatchedGlobs{gen: gen, routes: weak.Make(routes)}
+	if last := g.unmatched.Load(); last != nil && last.gen == gen && last.routes == now.routes {
+		return last.globs
+	}
+	listed := gen.listed(snapshotsOf(gen.connections()))
+	for _, glob := range gen.UnmatchedGlobs(routes.Table.Ordinary(), func(upstream string) bool { return listed[upstream] }) {
+		if glob.Restricts() && len(now.globs) < maxLoggedGlobs {
+			now.globs = append(now.globs, glob)
+		}
+	}
+	g.unmatched.Store(now)
+	return now.globs
+}
+
 // maxLoggedGlobs bounds how many globs a log line contains.
 const maxLoggedGlobs = 20
 
@@ -100,13 +143,9 @@ const maxLoggedGlobs = 20
 // judges the globs that only mean upstreams that have listed their items, and judges again when another
 // upstream has: one that is down must not hide a misspelled glob of another.
 func (g *Gateway) logUnmatchedGlobs(gen *generation, t *catalog.Table, gathered snapshots) {
-	listed, more := make(map[string]bool), false
-	for _, e := range gen.entries {
-		state := gathered[e.conn].State
-		if e.active.Load() == e.conn && (state == connector.Ready || state == connector.Idle) {
-			listed[e.name] = true
-			more = more || !gen.globsListed[e.name]
-		}
+	listed, more := gen.listed(gathered), false
+	for name := range listed {
+		more = more || !gen.globsListed[name]
 	}
 	if !more {
 		return

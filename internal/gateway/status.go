@@ -29,6 +29,9 @@ func (g *Gateway) Status() (*inspect.Status, error) {
 			p.AuditError = err.Error()
 		}
 	}
+	for _, glob := range g.unmatchedRestrictions() {
+		p.UnmatchedGlobs = append(p.UnmatchedGlobs, glob.String())
+	}
 	if g.stdio {
 		p.Mode = "stdio"
 	} else {

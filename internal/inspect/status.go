@@ -29,6 +29,8 @@ type Status struct {
 	// Failing has failures that do not affect readiness: a store that does not answer, issuers whose keys
 	// cannot be fetched, and a certificate that cannot be renewed.
 	Failing []string `json:"failing,omitempty"`
+	// UnmatchedGlobs are globs of rules that deny or confirm, and of deny lists, that match nothing, the first of them.
+	UnmatchedGlobs []string `json:"unmatched_globs,omitempty"`
 	// AuditError is why the last line of the audit could not be written. Calls are refused
 	// until one can be.
 	AuditError string           `json:"audit_error,omitempty"`
@@ -107,6 +109,8 @@ type ReloadReport struct {
 	// Kept are upstreams that need variables that are not set. They keep their connection; other keys apply.
 	Kept   []KeptUpstream `json:"kept,omitempty"`
 	Errors []ReloadError  `json:"errors,omitempty"`
+	// Warnings are those of the configuration, and in the answer also globs that match nothing, as Status.UnmatchedGlobs.
+	Warnings []ReloadError `json:"warnings,omitempty"`
 	// Failing has the failures of what a reload reads beside the configuration: new files of the key tls that cannot be
 	// used. CertificateExpires is when the certificate of that key expires that is in use. Both are only in the answer.
 	Failing            []string   `json:"failing,omitempty"`
@@ -160,7 +164,7 @@ const (
 	ReloadRefused   = "refused"
 )
 
-// ReloadError is one reason for which a reload was refused.
+// ReloadError is one reason for which a reload was refused, or a warning.
 type ReloadError struct {
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
@@ -173,7 +177,7 @@ type ReloadError struct {
 type Process struct {
 	Version, Mode, File, URL, AdminURL string
 	Started                            time.Time
-	Waiting, Failing                   []string
+	Waiting, Failing, UnmatchedGlobs   []string
 	AuditError                         string
 	Reload, Change                     *LastReload
 	Metrics                            prometheus.Gatherer
@@ -183,7 +187,7 @@ type Process struct {
 func (i *Inspector) Status(p Process) (*Status, error) {
 	s := &Status{
 		Version: p.Version, PID: os.Getpid(), Mode: p.Mode, File: p.File, Since: p.Started, URL: p.URL, AdminURL: p.AdminURL,
-		Waiting: p.Waiting, Failing: p.Failing, AuditError: p.AuditError, Reload: p.Reload, Change: p.Change, Upstreams: []UpstreamStatus{},
+		Waiting: p.Waiting, Failing: p.Failing, UnmatchedGlobs: p.UnmatchedGlobs, AuditError: p.AuditError, Reload: p.Reload, Change: p.Change, Upstreams: []UpstreamStatus{},
 	}
 	all, err := gather(p.Metrics)
 	if err != nil {

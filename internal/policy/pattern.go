@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"mcpgateway/internal/call"
 )
@@ -67,6 +68,15 @@ func (p *Policy) Patterns() []Pattern {
 		add(like, r.upstreams, "what.upstreams", compileNames)
 	}
 	return out
+}
+
+// Restricts reports whether the pattern forbids something or asks a user: if it is misspelled, more is allowed than
+// was meant.
+func (p *Pattern) Restricts() bool {
+	if p.rule != nil {
+		return p.rule.Effect != Allow
+	}
+	return strings.Contains(p.Place, ".deny[")
 }
 
 // AppliesTo reports whether the pattern is about items of the upstream.
