@@ -75,19 +75,23 @@ func (t sharedTokens) replace(ctx context.Context, epoch []byte) error {
 	return t.values.Put(ctx, epochKey, epoch, epochLife)
 }
 
-func (t sharedTokens) Redeem(ctx context.Context, token string, until time.Time) (bool, error) {
-	if t.redeemed.Has(token) {
-		return false, nil
+// Redeem implements router.OneTimeTokens. The replica claims the token before it asks the store, so that of several
+// requests at the same time only one can succeed here.
+func (t sharedTokens) Redeem(ctx context.Context, token string, until time.Time) (fresh bool, err error) {
+	first, err := t.redeemed.Add(token, until)
+	if err != nil || !first {
+		return false, err
 	}
-	fresh, err := t.values.PutNew(ctx, store.Key{Kind: "token", Name: token}, nil, max(0, time.Until(until))+clockSkew)
+	defer func() {
+		if err != nil { // nobody knows whether it was redeemed: the client may try again
+			t.redeemed.Remove(token)
+		}
+	}()
+	fresh, err = t.values.PutNew(ctx, store.Key{Kind: "token", Name: token}, nil, max(0, time.Until(until))+clockSkew)
 	if err != nil {
 		return false, err
 	}
 	// The epoch is read afterwards: if the store has lost an earlier use of the token, it has lost its epoch too.
 	epoch, err := t.readEpoch(ctx)
-	if err != nil {
-		return false, err
-	}
-	first, err := t.redeemed.Add(token, until)
-	return fresh && first && strings.HasPrefix(token, epoch+"."), err
+	return err == nil && fresh && strings.HasPrefix(token, epoch+"."), err
 }

@@ -14,10 +14,21 @@ import (
 	"mcpgateway/internal/store/storetest"
 )
 
-// Of two replicas that get one token at the same moment, one redeems it.
+// slowToTell is a store that answers late who was first.
+type slowToTell struct{ storetest.Memory }
+
+func (s *slowToTell) PutNew(ctx context.Context, key store.Key, value []byte, ttl time.Duration) (bool, error) {
+	first, err := s.Memory.PutNew(ctx, key, value, ttl)
+	if first {
+		time.Sleep(time.Second)
+	}
+	return first, err
+}
+
+// Of two replicas that get one token at the same moment, twice each, one redeems it.
 func TestSharedTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(storetest.Memory)
+		s := new(slowToTell)
 		a, b := newSharedTokens(s), newSharedTokens(s)
 		token, until := a.New(t.Context()), time.Now().Add(time.Minute)
 		if token == a.New(t.Context()) {

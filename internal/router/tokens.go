@@ -32,12 +32,11 @@ type RedeemedTokens struct {
 	swept    time.Time
 }
 
-// Has reports whether a token is remembered.
-func (r *RedeemedTokens) Has(token string) bool {
+// Remove forgets a token.
+func (r *RedeemedTokens) Remove(token string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, is := r.redeemed[token]
-	return is
+	delete(r.redeemed, token)
 }
 
 // Add remembers a token until then, and reports whether it was not remembered before. It fails if there are too many.
