@@ -87,7 +87,7 @@ func TestNothingIsLeftInTheStore(t *testing.T) {
 	// What replicas say of themselves remains; the rest ends at the latest after this time, which docs/design/replicas.md lists.
 	longest := map[string]time.Duration{
 		"inbox": time.Minute, "notes": time.Minute, "message": time.Minute, "open-sessions": 10 * time.Minute, "replica": 5 * time.Second, "replicas": time.Hour,
-		"events": 5 * time.Minute, "token": 10 * time.Minute, "probe": time.Second,
+		"events": 5 * time.Minute, "token": 10 * time.Minute, "token-epoch": 400 * 24 * time.Hour, "probe": time.Second,
 	}
 	var last map[string]stored
 	polltest.UntilNil(t, "sessions and limits end", func() error {
@@ -100,7 +100,7 @@ func TestNothingIsLeftInTheStore(t *testing.T) {
 		return nil
 	})
 	t.Logf("afterwards: %s", show(last))
-	for kind, most := range map[string]int{"inbox": replicas, "notes": 1, "open-sessions": replicas, "replica": replicas, "replicas": 1} {
+	for kind, most := range map[string]int{"inbox": replicas, "notes": 1, "open-sessions": replicas, "replica": replicas, "replicas": 1, "token-epoch": 1} {
 		if last[kind].keys > most {
 			t.Errorf("%d keys of kind %s, want at most %d", last[kind].keys, kind, most)
 		}

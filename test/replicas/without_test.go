@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"mcpgateway/internal/polltest"
 	"mcpgateway/test/internal/raw"
 	"mcpgateway/test/internal/rig"
@@ -94,6 +96,7 @@ func TestWithoutStore(t *testing.T) {
 	tests := map[string]func(*testing.T){
 		"the stream of a client over HTTP+SSE": w.postElsewhere, "the stream of a call": w.resumeCall, "another stream": w.resumeStream, "the answer to a question": w.answer, "a cancellation": w.cancel,
 		"a subscription": w.subscription, "the end of a session": w.delete, "a parked call": w.parked, "a consent": w.consent, "a limit": w.limit, "a task": taskWithoutStore,
+		"a long result": resultWithoutStore,
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		t.Run(name, tests[name])
@@ -354,6 +357,33 @@ func (w *withoutStore) limit(t *testing.T) {
 			if err != nil || !strings.Contains(answer.Response.Text, want) {
 				t.Errorf("replica %d answers call %d with %s, %v", i+1, n+1, answer.Response.Text, err)
 			}
+		}
+	}
+}
+
+// A long result is read only at the replica that has kept it.
+func resultWithoutStore(t *testing.T) {
+	server := startServer(t, "texts", true)
+	server.mcp.AddTool(&mcp.Tool{Name: "long", InputSchema: map[string]any{"type": "object"}}, tool(func() string { return strings.Repeat("word ", 2000) }))
+	r := rig.StartReplicas(t, replicas, rig.Config{
+		"upstreams": rig.Upstreams{"texts": {"url": server.url}}, "profiles": rig.Config{"p": rig.Config{"max_result": "4KiB"}},
+	})
+	var uri string
+	for i, g := range r.Gateways {
+		c, err := raw.Open(t.Context(), g.URL+"/p", raw.Legacy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			m, err := c.Call(t.Context(), "tools/call", `{"name":"texts__long","arguments":{}}`)
+			if uri = resultURI.FindString(m.Text); err != nil || uri == "" {
+				t.Fatalf("no result was kept: %.300s, %v", m.Text, err)
+			}
+		}
+		m, err := c.Call(t.Context(), "resources/read", fmt.Sprintf(`{"uri":%q}`, uri))
+		fault, _ := err.(*raw.Fault)
+		if i == 0 && !strings.Contains(m.Text, "word") || i > 0 && (fault == nil || fault.Code != -32002) {
+			t.Errorf("replica %d answers %.300s, %v", i+1, m.Text, err)
 		}
 	}
 }
