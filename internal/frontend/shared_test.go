@@ -419,7 +419,7 @@ func TestSessionsWithoutTheStore(t *testing.T) {
 	})
 }
 
-// What clients change while the store is away holds at all replicas soon after it is back, ends of sessions too.
+// Changes that clients make while the store is away hold at all replicas soon after it is back, ends of sessions too.
 func TestChangesWhileTheStoreIsAway(t *testing.T) {
 	inCluster(t, 3, nil, func(t *testing.T, c *cluster) {
 		end := func(id string) {

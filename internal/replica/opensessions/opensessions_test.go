@@ -116,7 +116,7 @@ func TestSessionsOfOneThatLivesAgain(t *testing.T) {
 	})
 }
 
-// What a replica opens while another one ends its sessions stays in the store.
+// Sessions that a replica opens while another one ends its sessions stay in the store.
 func TestSessionOpenedMeanwhile(t *testing.T) {
 	s := new(storetest.Memory)
 	put := func(field string, one Session) {
