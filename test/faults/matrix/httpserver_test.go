@@ -204,13 +204,13 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request, m raw.Message) {
 		rw.Header().Set("Content-Length", "0")
 		rw.WriteHeader(http.StatusAccepted)
 		rw.(http.Flusher).Flush() // the message was taken, whatever happens to the stream
+		session.mu.Lock()
+		defer session.mu.Unlock()
 		if streams(m) && kind == resets {
 			session.write(session.frame(progress(m, 1)) + session.frame(progress(m, 2)))
 			session.reset()
 			return
 		}
-		session.mu.Lock()
-		defer session.mu.Unlock()
 		w.send(kind, m, session)
 	default:
 		w.answer(rw, m, kind)
@@ -419,7 +419,9 @@ func (w *web) openSession(rw http.ResponseWriter, r *http.Request) {
 			first = ""
 		}
 	}
+	o.mu.Lock() // the gateway sends its first message as soon as it has read this, and the answer is written here too
 	o.write(first)
+	o.mu.Unlock()
 	w.keep(o, r)
 	o.mu.Lock() // nothing is written after the handler has returned
 	o.end()
