@@ -70,8 +70,8 @@ var (
 		"Debug": false, "Info": false, "Warn": true, "Error": true,
 		"countRefusedID": true,
 	}
-	handsOn        = map[string]bool{"countRefusedID": true, "countRefused": true, "countRefusedSort": true}
-	loggersOfLevel = map[string]bool{"Log": true, "LogSort": true, "Check": true, "countRefused": true, "countRefusedSort": true}
+	handsOn        = map[string]bool{"countRefusedID": true, "countRefused": true, "countRefusedIn": true}
+	loggersOfLevel = map[string]bool{"Log": true, "LogCategory": true, "Check": true, "countRefused": true, "countRefusedIn": true}
 )
 
 // messagesIn returns the messages of the log in the Go files below a folder.

@@ -96,7 +96,7 @@ func (a *Authenticator) Authenticate(r *http.Request, at endpoint.Endpoint) (*Se
 		return nil, err
 	}
 	a.metrics.failures.WithLabelValues(fail.reason).Inc()
-	return nil, &Denied{fail, a.challengeFor(r, fail), a.logSort(r, fail), a.logField(r, fail)}
+	return nil, &Denied{fail, a.challengeFor(r, fail), a.logCategory(r, fail), a.logField(r, fail)}
 }
 
 // authenticate verifies the credentials of a request.

@@ -308,7 +308,7 @@ func TestSortsOfRefusalsInTheLog(t *testing.T) {
 	a := forTokens(t, iss, func(o *Options) {
 		o.Keys = []Key{{ID: "ci", SHA256: digest, Expires: past}, {ID: "ci-2", SHA256: otherDigest, Expires: past}}
 	})
-	sorts := make(map[string]string)
+	categories := make(map[string]string)
 	for name, tc := range map[string]struct {
 		r      *http.Request
 		reason string
@@ -323,14 +323,14 @@ func TestSortsOfRefusalsInTheLog(t *testing.T) {
 		"an expired token":  {withToken(iss.Token(audience, claimSet{"exp": 1})), "expired"},
 		"a malformed token": {withToken(iss.Token(audience, claimSet{"groups": 1})), "claims"},
 	} {
-		_, sort, _ := refused(t, a, tc.r, tc.reason).Log()
-		if before, ok := sorts[sort]; ok {
-			t.Errorf("%s and %s are of the sort %q", name, before, sort)
+		_, category, _ := refused(t, a, tc.r, tc.reason).Log()
+		if before, ok := categories[category]; ok {
+			t.Errorf("%s and %s are of the category %q", name, before, category)
 		}
-		sorts[sort] = name
+		categories[category] = name
 	}
 	_, first, _ := refused(t, a, withToken(iss.Token(audience, claimSet{"groups": 1, "sub": "bob"})), "claims").Log()
-	if sorts[first] != "a malformed token" {
-		t.Errorf("the sort %q depends on the sender", first) // there may be any number of them
+	if categories[first] != "a malformed token" {
+		t.Errorf("the category %q depends on the sender", first) // there may be any number of them
 	}
 }

@@ -16,7 +16,7 @@ type failure struct {
 	code    string // an error of RFC 6750, section 3.1; "" if the client sent no credentials
 	message string // for the client
 	claim   string // the claim that is missing or malformed, "" if that is not the reason
-	proven  bool   // only a sender with a token of the issuer can cause it
+	signed  bool   // the token has a valid signature, so only a sender with a token of the issuer can cause it
 }
 
 const invalidToken = "invalid_token"
@@ -25,10 +25,10 @@ func unauthorized(reason, message string) *failure {
 	return &failure{reason: reason, status: http.StatusUnauthorized, code: invalidToken, message: message}
 }
 
-// proven is f for a token whose signature is valid.
-func proven(f *failure) *failure {
+// signed returns a copy of f for a token whose signature is valid.
+func signed(f *failure) *failure {
 	g := *f
-	g.proven = true
+	g.signed = true
 	return &g
 }
 
@@ -45,13 +45,13 @@ var (
 	errAlgorithm      = unauthorized("algorithm", "the token is signed with an algorithm that is not accepted")
 	errIssuer         = unauthorized("issuer", "the issuer of the token is not accepted")
 	errSignature      = unauthorized("signature", "the signature of the token is invalid")
-	errOtherToken     = proven(errNotAccessToken)
-	errAudience       = proven(unauthorized("audience", "the token was not issued for this server"))
-	errExpired        = proven(unauthorized("expired", "the token has expired"))
-	errNotYetValid    = proven(unauthorized("not_yet_valid", "the token is not valid yet"))
-	errClaims         = proven(unauthorized("claims", "a claim of the token is missing or malformed"))
-	errBinding        = proven(unauthorized("bound", "the token is bound to a key that the request does not have"))
-	errScope          = &failure{reason: "scope", status: http.StatusForbidden, code: "insufficient_scope", message: "the token lacks a scope that this server requires of every token", proven: true}
+	errOtherToken     = signed(errNotAccessToken)
+	errAudience       = signed(unauthorized("audience", "the token was not issued for this server"))
+	errExpired        = signed(unauthorized("expired", "the token has expired"))
+	errNotYetValid    = signed(unauthorized("not_yet_valid", "the token is not valid yet"))
+	errClaims         = signed(unauthorized("claims", "a claim of the token is missing or malformed"))
+	errBinding        = signed(unauthorized("bound", "the token is bound to a key that the request does not have"))
+	errScope          = &failure{reason: "scope", status: http.StatusForbidden, code: "insufficient_scope", message: "the token lacks a scope that this server requires of every token", signed: true}
 	errUnavailable    = &failure{reason: "unavailable", status: http.StatusServiceUnavailable, message: "the keys of the issuer cannot be fetched, so the token cannot be verified; try again later"}
 
 	errCertificate = unauthorized("certificate", "the client certificate does not belong to a known principal")
@@ -77,7 +77,7 @@ func (f *failure) Error() string { return "authentication failed: " + f.reason }
 type Denied struct {
 	fail      *failure
 	challenge string
-	sort      string
+	category  string
 	log       zap.Field
 }
 
@@ -100,16 +100,16 @@ func (e *Denied) Status() int { return e.fail.status }
 // Challenge returns the WWW-Authenticate header, "" for none.
 func (e *Denied) Challenge() string { return e.challenge }
 
-// Log returns the level, the sort and the fields of the log line about the refusal, these in one
+// Log returns the level, the category and the fields of the log line about the refusal, these in one
 // field: what was refused, beside what was expected. It contains no credentials and no part of
 // them. The field reads the request when a line is written, which must be before the request
-// ends. The sort is the reason: who has no credentials cannot cause lines of the sort of those
-// who have. Each API key has a sort of its own.
-func (e *Denied) Log() (level zapcore.Level, sort string, fields zap.Field) {
+// ends. Categories separate the refusals of callers with and without valid credentials, so a flood
+// of one does not hide the other. Each API key has its own category.
+func (e *Denied) Log() (level zapcore.Level, category string, fields zap.Field) {
 	if e.fail == errUnavailable {
-		return zapcore.WarnLevel, e.sort, e.log
+		return zapcore.WarnLevel, e.category, e.log
 	}
-	return zapcore.InfoLevel, e.sort, e.log
+	return zapcore.InfoLevel, e.category, e.log
 }
 
 // challenge formats a WWW-Authenticate header from parameter names and values. It leaves

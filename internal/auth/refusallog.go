@@ -22,9 +22,9 @@ const (
 	maxLoggedID   = 64  // bytes of a key ID in a sentence
 )
 
-// logSort returns the sort of the log line about a refused request. There are as many as reasons,
-// twice, and as API keys in the configuration.
-func (a *Authenticator) logSort(r *http.Request, fail *failure) string {
+// logCategory returns the category of the log line about a refused request. There are at most two
+// categories for each reason, and one for each API key of the configuration.
+func (a *Authenticator) logCategory(r *http.Request, fail *failure) string {
 	switch {
 	case fail == errKeyExpired:
 		if creds, bad := a.credentials(r.Header); bad == nil {
@@ -32,8 +32,8 @@ func (a *Authenticator) logSort(r *http.Request, fail *failure) string {
 				return fail.reason + " " + k.id
 			}
 		}
-	case fail.proven:
-		return fail.reason + " proven"
+	case fail.signed:
+		return fail.reason + " signed"
 	}
 	return fail.reason
 }
@@ -114,7 +114,7 @@ func (a *Authenticator) logToken(e zapcore.ObjectEncoder, r *http.Request, text 
 	if err := addList(e, "aud", shownList(claims.Get("aud"), whole)); err != nil {
 		return err
 	}
-	e.AddBool("signature_verified", fail.proven)
+	e.AddBool("signature_verified", fail.signed)
 	switch {
 	case fail == errIssuer:
 		return addList(e, "expected_iss", a.resource.issuers)

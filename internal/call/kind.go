@@ -16,7 +16,7 @@ const (
 // Kinds is the number of kinds, for arrays that are indexed by kind.
 const Kinds = 4
 
-// KindOf returns the kind of a sort of item in the table of methods, which must be
+// KindOf returns the kind of an item type in the table of methods, which must be
 // that of one kind.
 func KindOf(item wire.Item) Kind { return Kind(item - wire.ItemTool) }
 

@@ -37,9 +37,9 @@ type Denial interface {
 	Status() int       // HTTP status
 	Challenge() string // value of WWW-Authenticate, "" for none
 	Public() string    // text for the client
-	// Log returns the level, the sort and the fields of the line in the log. Lines of each
-	// sort have a rate limit of their own.
-	Log() (level zapcore.Level, sort string, fields zap.Field)
+	// Log returns the level, the category and the fields of the line in the log. Lines of each
+	// category have a rate limit of their own.
+	Log() (level zapcore.Level, category string, fields zap.Field)
 }
 
 // NoEndpoint is an error of Options.Authenticate: the request was sent to a path that is not

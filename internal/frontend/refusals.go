@@ -74,13 +74,13 @@ func reasonOf(status int, code int64) string {
 // countRefused counts and logs a refused request. The fields must not contain anything
 // of the message. The lines with each reason have a rate limit of their own.
 func (s *Server) countRefused(level zapcore.Level, what string, w http.ResponseWriter, r *http.Request, status int, reason string, fields ...zap.Field) {
-	s.countRefusedSort(level, what, reason, w, r, status, reason, fields...)
+	s.countRefusedIn(level, what, reason, w, r, status, reason, fields...)
 }
 
-// countRefusedSort is countRefused with the sort of the line, of which there are few.
-func (s *Server) countRefusedSort(level zapcore.Level, what, sort string, w http.ResponseWriter, r *http.Request, status int, reason string, fields ...zap.Field) {
+// countRefusedIn is countRefused with the category of the line, of which there are few.
+func (s *Server) countRefusedIn(level zapcore.Level, what, category string, w http.ResponseWriter, r *http.Request, status int, reason string, fields ...zap.Field) {
 	s.options.Metrics.Refused.WithLabelValues(reason).Inc()
-	s.ratelog.LogSort(level, what, sort, append(fields, zap.Int("status", status), zap.String("kind", reason),
+	s.ratelog.LogCategory(level, what, category, append(fields, zap.Int("status", status), zap.String("kind", reason),
 		zap.String("http_method", clip(r.Method)), zap.String("remote", r.RemoteAddr), zap.String("request", requestid.Of(w)))...)
 }
 
@@ -99,26 +99,26 @@ func (s *Server) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, e
 		return
 	}
 	challenge, f := "Bearer", &refusal{status: http.StatusUnauthorized, reason: "authentication is required"}
-	level, sort, why := zapcore.InfoLevel, refusedCredentials, zap.Skip()
+	level, category, why := zapcore.InfoLevel, refusedCredentials, zap.Skip()
 	if d := (Denial)(nil); errors.As(err, &d) {
 		challenge, f.status, f.reason = d.Challenge(), d.Status(), d.Public()
-		level, sort, why = d.Log()
+		level, category, why = d.Log()
 	}
 	if challenge != "" {
 		w.Header().Set("WWW-Authenticate", challenge)
 	}
-	s.countRefusedSort(level, "authentication failed", sort, w, r, f.status, refusedCredentials, why)
+	s.countRefusedIn(level, "authentication failed", category, w, r, f.status, refusedCredentials, why)
 	s.answerRefused(w, f)
 }
 
 // refuseEndpoint answers a request to an endpoint that does not exist for its sender. The
 // answer must not differ from that for any other path.
 func (s *Server) refuseEndpoint(w http.ResponseWriter, r *http.Request, none *NoEndpoint) {
-	sort, principal := refusedEndpoint, zap.Skip()
+	category, principal := refusedEndpoint, zap.Skip()
 	if none.Principal != "" { // a scan of paths by strangers must not hide it
-		sort, principal = refusedEndpoint+" known", zap.String("principal", none.Principal)
+		category, principal = refusedEndpoint+" known", zap.String("principal", none.Principal)
 	}
-	s.countRefusedSort(zapcore.InfoLevel, "request refused", sort, w, r, http.StatusNotFound, refusedEndpoint,
+	s.countRefusedIn(zapcore.InfoLevel, "request refused", category, w, r, http.StatusNotFound, refusedEndpoint,
 		zap.String("reason", none.Reason), zap.String("path", clip(r.URL.Path)), principal)
 	for name := range w.Header() {
 		if name != requestid.Header {

@@ -14,15 +14,15 @@ const (
 	perSecond = 1
 )
 
-// Logger writes the lines that clients can cause. Each message, of each sort, may be written
+// Logger writes the lines that clients can cause. Each message, of each category, may be written
 // in a burst, and then once a second. Further lines go to the debug level, and the next line
-// of the message and sort carries their number as left_out. All methods may be called
+// of the message and category carries their number as left_out. All methods may be called
 // concurrently.
 type Logger struct {
 	to *zap.Logger
 
 	mu       sync.Mutex
-	limiters map[line]*limiter // the source code bounds how many messages and sorts there are
+	limiters map[line]*limiter // the source code bounds how many messages and categories there are
 }
 
 // Profile returns the field with the profile that a line is about. The default profile, "",
@@ -35,8 +35,8 @@ func Profile(name string) zap.Field {
 }
 
 type line struct {
-	level         zapcore.Level
-	message, sort string
+	level             zapcore.Level
+	message, category string
 }
 
 type limiter struct {
@@ -70,18 +70,18 @@ func (l *Logger) Error(message string, fields ...zap.Field) {
 
 // Log writes a line at a level. Lines at the debug level are not limited.
 func (l *Logger) Log(level zapcore.Level, message string, fields ...zap.Field) {
-	l.LogSort(level, message, "", fields...)
+	l.LogCategory(level, message, "", fields...)
 }
 
-// LogSort writes a line of one sort of a message. Each sort has its own rate limit, so that a
+// LogCategory writes a line of one category of a message. Each category has its own rate limit, so that a
 // flood of refusals for one reason does not hide those for another. Sorts must come from a
 // closed set, such as reason codes: the logger remembers each.
-func (l *Logger) LogSort(level zapcore.Level, message, sort string, fields ...zap.Field) {
+func (l *Logger) LogCategory(level zapcore.Level, message, category string, fields ...zap.Field) {
 	if !l.to.Core().Enabled(level) {
 		return
 	}
 	if level > zapcore.DebugLevel {
-		switch leftOut, ok := l.allow(line{level, message, sort}); {
+		switch leftOut, ok := l.allow(line{level, message, category}); {
 		case !ok:
 			level = zapcore.DebugLevel
 		case leftOut > 0:

@@ -56,23 +56,23 @@ func TestFloodIsLeftOutAndCounted(t *testing.T) {
 	})
 }
 
-// A flood of one sort of a message does not keep other sorts out of the log.
+// A flood of one category of a message does not keep other categories out of the log.
 func TestSortsHaveTheirOwnLimit(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	l := New(zap.New(core))
 	for range 1000 {
-		l.LogSort(zapcore.InfoLevel, "refused", "missing")
+		l.LogCategory(zapcore.InfoLevel, "refused", "missing")
 	}
 	logs.TakeAll()
-	l.LogSort(zapcore.InfoLevel, "refused", "expired_key")
+	l.LogCategory(zapcore.InfoLevel, "refused", "expired_key")
 	l.Info("refused")
 	for _, e := range logs.All() {
 		if n, ok := e.ContextMap()["left_out"]; ok {
-			t.Errorf("%v lines of another sort are counted", n)
+			t.Errorf("%v lines of another category are counted", n)
 		}
 	}
 	if logs.Len() != 2 {
-		t.Errorf("%d lines, want those of two other sorts", logs.Len())
+		t.Errorf("%d lines, want those of two other categories", logs.Len())
 	}
 }
 

@@ -105,7 +105,7 @@ var methods = []Method{
 type Method struct {
 	Name string
 	Kind MethodKind
-	// Item is the sort of item that the message names, lists, or reports a change of.
+	// Item is the type of item that the message names, lists, or reports a change of.
 	Item Item
 	// Member is the member of params that names the item or the task, "" for none.
 	// MemberOptional says that a request may omit it.
@@ -159,10 +159,10 @@ const (
 	KindNotification                   // is another notification
 )
 
-// Item is a sort of item.
+// Item is a type of item.
 type Item uint8
 
-// The sorts of items.
+// The types of items.
 const (
 	ItemNone Item = iota
 	ItemTool
@@ -238,7 +238,7 @@ func MethodOf(name string) *Method {
 // the slice and must not change the rows.
 func MethodsOf(kind MethodKind) []*Method { return slices.Clone(methodsByKind[kind]) }
 
-// UsedBy returns the method that uses an item of this sort, "" for ItemNone. A
+// UsedBy returns the method that uses an item of this type, "" for ItemNone. A
 // template is used by reading a resource that matches it.
 func UsedBy(item Item) string {
 	if item == ItemTemplate {
