@@ -117,7 +117,7 @@ var mayImport = map[string]struct {
 	"upstream/diagnose":             {[]string{"upstream/process"}, "an error is explained without regard to the transport that met it"},
 	"upstream/transport":            {[]string{"upstream/process", "upstream/protocol", "upstream/transport/stdio", "upstream/transport/inproc", "upstream/transport/httpconn", "upstream/transport/streamable", "upstream/transport/sse"}, "one table lists the transports, and nothing else chooses among them"},
 	"upstream/transport/line":       {[]string{"wire", "call", "ratelog", "upstream/diagnose", "upstream/process", "upstream/protocol"}, "a transport knows the contract and never a connector"},
-	"upstream/transport/httpconn":   {[]string{"wire", "call", "ratelog", "requestid", "http1", "sockio", "upstream/diagnose", "upstream/protocol"}, "a transport knows the contract and never a connector"},
+	"upstream/transport/httpconn":   {[]string{"wire", "call", "ratelog", "requestid", "http1", "sockio", "oauthmeta", "upstream/diagnose", "upstream/protocol"}, "a transport knows the contract and never a connector"},
 	"upstream/transport/streamable": {[]string{"wire", "call", "upstream/diagnose", "upstream/protocol", "upstream/transport/httpconn"}, "a transport knows the contract and never a connector"},
 	"upstream/transport/sse":        {[]string{"wire", "call", "upstream/diagnose", "upstream/protocol", "upstream/transport/httpconn"}, "a transport knows the contract and never a connector"},
 	"upstream/transport/stdio":      {[]string{"upstream/process", "upstream/protocol", "upstream/transport/line"}, "a transport knows the contract and never a connector"},

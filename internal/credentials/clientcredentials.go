@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/oauthmeta"
 )
 
 // clientCredentials obtains the gateway's own tokens with the client credentials grant
@@ -27,6 +28,6 @@ func (o *clientCredentials) token(ctx context.Context, _ *call.Principal) (*toke
 	})
 }
 
-func (o *clientCredentials) refuse(_ context.Context, _ *call.Principal, access string, _ challenge) (bool, error) {
+func (o *clientCredentials) refuse(_ context.Context, _ *call.Principal, access string, _ oauthmeta.Challenge) (bool, error) {
 	return o.cache.refuse(gatewayKey, access), nil
 }

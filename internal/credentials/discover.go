@@ -5,9 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strings"
-
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"mcpgateway/internal/oauthmeta"
 )
@@ -23,49 +20,17 @@ type authServer struct {
 	revoke    *url.URL // nil if absent
 }
 
-// challenge is the Bearer challenge of a response with status 401 or 403 (RFC 6750,
-// section 3).
-type challenge struct {
-	metadata string   // the URL of the server's metadata, "" if absent
-	scopes   []string // the scopes that the server requires
-	code     string
-}
-
-// maxChallenge bounds the size of a challenge that is parsed.
-const maxChallenge = 8 << 10
-
-// readChallenge returns the Bearer challenge of a response. A malformed challenge is
-// ignored.
-func readChallenge(h http.Header) challenge {
-	var c challenge
-	for _, text := range h.Values("WWW-Authenticate") {
-		if len(text) > maxChallenge {
-			continue
-		}
-		all, err := oauthex.ParseWWWAuthenticate([]string{text})
-		if err != nil {
-			continue
-		}
-		for _, one := range all {
-			if one.Scheme == "bearer" && c.metadata == "" && c.scopes == nil && c.code == "" {
-				c = challenge{one.Params["resource_metadata"], strings.Fields(one.Params["scope"]), one.Params["error"]}
-			}
-		}
-	}
-	return c
-}
-
 // findResource returns the metadata of the server at u: from the URL in its challenge, or
 // else from the well-known URLs (2026-07-28, basic/authorization/
 // authorization-server-discovery).
-func (g *guard) findResource(ctx context.Context, u *url.URL, c challenge) (*oauthmeta.Resource, error) {
+func (g *guard) findResource(ctx context.Context, u *url.URL, c oauthmeta.Challenge) (*oauthmeta.Resource, error) {
 	const what = "the metadata of the server"
 	var r *oauthmeta.Resource
 	var err error
-	if c.metadata == "" {
+	if c.Metadata == "" {
 		r, err = oauthmeta.FindResource(ctx, u, g.fetcher(what))
 	} else {
-		r, err = g.resourceAt(ctx, u, c.metadata)
+		r, err = g.resourceAt(ctx, u, c.Metadata)
 	}
 	var other *oauthmeta.ResourceError
 	switch {

@@ -3,7 +3,6 @@ package credentials
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -43,23 +42,4 @@ func TestApplicationType(t *testing.T) {
 			t.Errorf("%s: %v, want %s", redirect, got, want)
 		}
 	}
-}
-
-// A challenge is read from the Bearer scheme alone, within the bounds.
-func FuzzChallenge(f *testing.F) {
-	f.Add(`Bearer resource_metadata="https://h.example/.well-known/oauth-protected-resource", scope="a b"`, `Basic realm="x"`)
-	f.Add(`bearer error=invalid_token,`, `Bearer`)
-	f.Add(`Negotiate abc==, Bearer scope="\""`, ``)
-	f.Fuzz(func(t *testing.T, one, other string) {
-		c := readChallenge(http.Header{"Www-Authenticate": {one, other}})
-		text := strings.ToLower(one + " " + other)
-		if (c.metadata != "" || c.scopes != nil || c.code != "") && !strings.Contains(text, "bearer") {
-			t.Errorf("%q and %q are read as %+v", one, other, c)
-		}
-		for _, scope := range c.scopes {
-			if strings.ContainsAny(scope, " \t") || scope == "" {
-				t.Errorf("%q and %q name the scope %q", one, other, scope)
-			}
-		}
-	})
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/oauthmeta"
 )
 
 // enterpriseManaged obtains tokens through an enterprise's identity provider (the
@@ -74,7 +75,7 @@ func (n *enterpriseManaged) grant(ctx context.Context, subjectToken string) (str
 	return t.access, nil
 }
 
-func (n *enterpriseManaged) refuse(ctx context.Context, principal *call.Principal, access string, c challenge) (bool, error) {
+func (n *enterpriseManaged) refuse(ctx context.Context, principal *call.Principal, access string, c oauthmeta.Challenge) (bool, error) {
 	switch {
 	case principal != nil:
 		return n.cache.refuse(subjectKey(n.latest.withLatest(principal, n.cache.now())), access), nil

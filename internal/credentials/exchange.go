@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/oauthmeta"
 )
 
 // tokenExchange exchanges the tokens of principals (RFC 8693). Requests without a
@@ -57,7 +58,7 @@ func (x *tokenExchange) token(ctx context.Context, principal *call.Principal) (*
 	})
 }
 
-func (x *tokenExchange) refuse(ctx context.Context, principal *call.Principal, access string, c challenge) (bool, error) {
+func (x *tokenExchange) refuse(ctx context.Context, principal *call.Principal, access string, c oauthmeta.Challenge) (bool, error) {
 	switch {
 	case principal != nil:
 		return x.cache.refuse(subjectKey(x.latest.withLatest(principal, x.cache.now())), access), nil

@@ -178,11 +178,11 @@ func (u *user) requested(ctx context.Context) (a tokenParams, issuer string, err
 	u.mu.Lock()
 	seen := u.lastChallenge
 	u.mu.Unlock()
-	if seen.metadata == "" {
+	if seen.Metadata == "" {
 		seen = u.fetchChallenge(ctx)
 	}
 	if len(a.scopes) == 0 {
-		a.scopes = seen.scopes
+		a.scopes = seen.Scopes
 	}
 	if issuer != "" && len(a.scopes) > 0 {
 		return a, issuer, nil
@@ -231,18 +231,18 @@ func unregistered(why string, s *authServer, redirect string) *Error {
 }
 
 // fetchChallenge returns the challenge of the server for a request without a token.
-func (u *user) fetchChallenge(ctx context.Context) challenge {
+func (u *user) fetchChallenge(ctx context.Context) oauthmeta.Challenge {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.o.URL.String(), nil)
 	if err != nil {
-		return challenge{}
+		return oauthmeta.Challenge{}
 	}
 	req.Header.Set("Accept", "text/event-stream")
 	resp, err := u.guard.client(false).Do(req)
 	if err != nil {
-		return challenge{}
+		return oauthmeta.Challenge{}
 	}
 	defer resp.Body.Close()
-	return readChallenge(resp.Header)
+	return oauthmeta.ReadChallenge(resp.Header)
 }
 
 // finish handles the authorization response and stores the grant.

@@ -156,8 +156,8 @@ func (s *Source) Refused(ctx context.Context, principal *call.Principal, sent ht
 	if s.tokens == nil {
 		return false, nil
 	}
-	c := readChallenge(answer)
-	if status != http.StatusUnauthorized && c.code != "insufficient_scope" {
+	c := oauthmeta.ReadChallenge(answer)
+	if status != http.StatusUnauthorized && c.Error != oauthmeta.InsufficientScope {
 		return false, nil
 	}
 	if status != http.StatusUnauthorized {

@@ -137,6 +137,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 		{"MCP clients MUST use the resource metadata URL from the parsed WWW-Authenticate headers when present", func(t *testing.T, as *gatewaytest.AuthServer) {
 			for _, challenge := range []string{
 				named, `bearer realm="x", error="invalid_token", resource_metadata="SELF/its-metadata"`, `Basic realm="a,b", Bearer resource_metadata="SELF/its-metadata"`, `Bearer  scope="a",resource_metadata="SELF/its-metadata"`,
+				`Bearer realm="", resource_metadata="SELF/its-metadata"`, `NTLM TlRMTVNTUAACAAAA, ` + named, `Basic realm="\\", ` + named, `Bearer realm = "x", resource_metadata = "SELF/its-metadata"`,
 			} {
 				s := newResourceServer(t, "/mcp", challenge, map[string]string{"/its-metadata": document(as, "/mcp", "")})
 				if _, err := query(t, fresh(t, s.url)); err != nil || !slices.Equal(s.paths(), []string{"/mcp", "/its-metadata"}) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/oauthmeta"
 )
 
 // tokenSource obtains tokens of one kind for one upstream.
@@ -15,7 +16,7 @@ type tokenSource interface {
 	token(ctx context.Context, principal *call.Principal) (*token, error)
 	// refuse says that the server has refused the token of a request, "" if it had none.
 	// It reports whether to send the request again with another token.
-	refuse(ctx context.Context, principal *call.Principal, access string, c challenge) (again bool, err error)
+	refuse(ctx context.Context, principal *call.Principal, access string, c oauthmeta.Challenge) (again bool, err error)
 }
 
 // tokenParams are parameters of token requests.

@@ -24,7 +24,7 @@ type user struct {
 	cache              *tokenCache
 
 	mu            sync.Mutex
-	lastChallenge challenge              // of the server
+	lastChallenge oauthmeta.Challenge    // of the server
 	demands       map[string]scopeDemand // by principal: the scopes that the server requires beyond the grant
 	refused       map[string]string      // by principal: the token that the server has refused
 	// last has the tokens that were used last, by principal, for as long as they are valid: if the store that
@@ -320,7 +320,7 @@ func (u *user) endpoint(s *authServer, c registration) *tokenEndpoint {
 	return e
 }
 
-func (u *user) refuse(ctx context.Context, principal *call.Principal, access string, c challenge) (bool, error) {
+func (u *user) refuse(ctx context.Context, principal *call.Principal, access string, c oauthmeta.Challenge) (bool, error) {
 	key := principalKey(principal)
 	u.mu.Lock()
 	u.lastChallenge = c
@@ -362,7 +362,7 @@ func (u *user) refuse(ctx context.Context, principal *call.Principal, access str
 // basic/authorization, "Step-Up Authorization Flow"), and returns the error of the call.
 // It returns nil if the grant has all scopes, or if they were requested a moment ago:
 // another authorization request would not change anything.
-func (u *user) stepUp(ctx context.Context, principal *call.Principal, c challenge) error {
+func (u *user) stepUp(ctx context.Context, principal *call.Principal, c oauthmeta.Challenge) error {
 	key := principalKey(principal)
 	g, err := u.load(ctx, key)
 	if err != nil {
@@ -372,7 +372,7 @@ func (u *user) stepUp(ctx context.Context, principal *call.Principal, c challeng
 	if u.o.Now().Sub(g.Issued) < flowTime {
 		had = union(had, g.Asked)
 	}
-	if len(union(had, c.scopes)) == len(had) {
+	if len(union(had, c.Scopes)) == len(had) {
 		return nil
 	}
 	u.mu.Lock()
@@ -380,7 +380,7 @@ func (u *user) stepUp(ctx context.Context, principal *call.Principal, c challeng
 	if len(u.demands) >= maxRemembered {
 		clear(u.demands)
 	}
-	u.demands[key] = scopeDemand{union(g.Scopes, c.scopes), u.demands[key].times + 1}
+	u.demands[key] = scopeDemand{union(g.Scopes, c.Scopes), u.demands[key].times + 1}
 	u.lastChallenge = c
 	return u.grantNeeded(key, "this server requires a grant with more scopes of its user")
 }

@@ -1,6 +1,6 @@
 // Package oauthmeta finds, reads and writes the metadata documents of OAuth: those of
 // authorization servers (RFC 8414, OpenID Connect Discovery 1.0) and those of protected
-// resources (RFC 9728).
+// resources (RFC 9728). It also reads the challenges with which servers refuse requests.
 //
 // The caller fetches the documents: auth trusts the issuers of its configuration,
 // credentials follows what upstreams name and guards every request. Documents come from a

@@ -8,14 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
-
+	"mcpgateway/internal/oauthmeta"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
@@ -94,10 +91,12 @@ func (r *StatusError) ServerMessage() string {
 
 // NewStatusError returns the error for a response, of which it reads the headers only.
 func NewStatusError(resp *http.Response) *StatusError {
-	return &StatusError{
-		Status: resp.StatusCode, MediaType: MediaType(resp.Header), RetryAfter: retryAfter(resp.Header), OAuth: namesResourceMetadata(resp.Header),
-		Scopes: missingScopes(resp),
+	c := oauthmeta.ReadChallenge(resp.Header)
+	r := &StatusError{Status: resp.StatusCode, MediaType: MediaType(resp.Header), RetryAfter: retryAfter(resp.Header), OAuth: c.Metadata != ""}
+	if resp.StatusCode == http.StatusForbidden && c.Error == oauthmeta.InsufficientScope {
+		r.Scopes = c.Scopes
 	}
+	return r
 }
 
 // UsesOAuth implements [diagnose.HTTPError].
@@ -105,40 +104,6 @@ func (r *StatusError) UsesOAuth() bool { return r.OAuth }
 
 // MissingScopes implements [diagnose.HTTPError].
 func (r *StatusError) MissingScopes() []string { return r.Scopes }
-
-// maxChallenge bounds the size of a challenge that is parsed.
-const maxChallenge = 8 << 10
-
-// missingScopes returns the scopes of a challenge whose error is insufficient_scope. A malformed
-// challenge is ignored.
-func missingScopes(resp *http.Response) []string {
-	if resp.StatusCode != http.StatusForbidden {
-		return nil
-	}
-	for _, text := range resp.Header["Www-Authenticate"] {
-		if len(text) > maxChallenge {
-			continue
-		}
-		all, err := oauthex.ParseWWWAuthenticate([]string{text})
-		if err != nil {
-			continue
-		}
-		for _, one := range all {
-			if one.Params["error"] == "insufficient_scope" {
-				return strings.Fields(one.Params["scope"])
-			}
-		}
-	}
-	return nil
-}
-
-// namesResourceMetadata reports whether a challenge names the metadata of a protected
-// resource.
-func namesResourceMetadata(h http.Header) bool {
-	return slices.ContainsFunc(h["Www-Authenticate"], func(challenge string) bool {
-		return strings.Contains(strings.ToLower(challenge), "resource_metadata")
-	})
-}
 
 // IsModern reports whether only a server of the modern era sends this response.
 func (r *StatusError) IsModern() bool { return r.RPC != nil && wire.IsModernCode(r.RPC.Code) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -154,6 +155,28 @@ func TestCommentsAreThrottled(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The scopes of a challenge are missing if the status and the error say so.
+func TestStatusError(t *testing.T) {
+	const bearer = `Bearer realm="", resource_metadata="https://h.example/m", scope="a b", error=`
+	for _, tc := range []struct {
+		status    int
+		challenge string
+		oauth     bool
+		scopes    string
+	}{
+		{http.StatusForbidden, bearer + `"insufficient_scope"`, true, "[a b]"},
+		{http.StatusForbidden, bearer + `"invalid_token"`, true, "[]"},
+		{http.StatusUnauthorized, bearer + `"insufficient_scope"`, true, "[]"},
+		{http.StatusUnauthorized, `Basic realm="resource_metadata"`, false, "[]"},
+		{http.StatusForbidden, "", false, "[]"},
+	} {
+		r := NewStatusError(&http.Response{StatusCode: tc.status, Header: http.Header{"Www-Authenticate": {tc.challenge}}})
+		what := fmt.Sprint(tc.status, " ", tc.challenge)
+		check(t, what, r.UsesOAuth(), tc.oauth)
+		check(t, what, fmt.Sprint(r.MissingScopes()), tc.scopes)
 	}
 }
 
