@@ -4,9 +4,6 @@ import (
 	"context"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
-
-	"mcpgateway/internal/call"
-	"mcpgateway/internal/oauthmeta"
 )
 
 // enterpriseManaged obtains tokens through an enterprise's identity provider (the
@@ -16,42 +13,26 @@ import (
 //
 //	principal's token ──exchange──▶ idp ──ID-JAG──▶ authorization server ──▶ token
 type enterpriseManaged struct {
-	idp    *authority
-	from   *authority // its Issuer is set
-	params tokenParams
-	// subject is the type of the principals' tokens.
-	subjectType string
-	fallback    *clientCredentials // for requests without a principal; nil: they carry no token
-	cache       *tokenCache
-	latest      *latestTokens
+	idp         *authority
+	from        *authority // its Issuer is set
+	params      tokenParams
+	subjectType string // the type of the principals' tokens
 }
 
 const grantAssertion = "urn:ietf:params:oauth:grant-type:jwt-bearer" // RFC 7523, section 2.1
 
-func (n *enterpriseManaged) token(ctx context.Context, principal *call.Principal) (*token, error) {
-	if principal == nil {
-		if n.fallback == nil {
-			return nil, nil
-		}
-		return n.fallback.token(ctx, nil)
+func (n *enterpriseManaged) exchange(ctx context.Context, subjectToken string) (*token, error) {
+	grant, err := n.grant(ctx, subjectToken)
+	if err != nil {
+		return nil, err
 	}
-	principal = n.latest.withLatest(principal, n.cache.now())
-	if principal.Token.Reveal() == "" {
-		return nil, errNoToken
+	e, err := n.from.endpoint(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return n.cache.get(ctx, subjectKey(principal), func(ctx context.Context) (*token, error) {
-		grant, err := n.grant(ctx, principal.Token.Reveal())
-		if err != nil {
-			return nil, err
-		}
-		e, err := n.from.endpoint(ctx)
-		if err != nil {
-			return nil, err
-		}
-		form := n.params.form(grantAssertion)
-		form.Set("assertion", grant)
-		return e.request(ctx, form)
-	})
+	form := n.params.form(grantAssertion)
+	form.Set("assertion", grant)
+	return e.request(ctx, form)
 }
 
 // grant returns the ID-JAG for the upstream's authorization server.
@@ -73,14 +54,4 @@ func (n *enterpriseManaged) grant(ctx context.Context, subjectToken string) (str
 		return "", failf("%s returned something other than an ID-JAG", e.what)
 	}
 	return t.access, nil
-}
-
-func (n *enterpriseManaged) refuse(ctx context.Context, principal *call.Principal, access string, c oauthmeta.Challenge) (bool, error) {
-	switch {
-	case principal != nil:
-		return n.cache.refuse(subjectKey(n.latest.withLatest(principal, n.cache.now())), access), nil
-	case n.fallback != nil:
-		return n.fallback.refuse(ctx, nil, access, c)
-	}
-	return false, nil
 }

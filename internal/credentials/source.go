@@ -107,15 +107,18 @@ func newTokens(o Options) (tokenSource, error) {
 	if o.SubjectType != "" {
 		subjectType = tokenTypePrefix + o.SubjectType
 	}
+	exchanged := &exchangedTokens{fallback: own, cache: newTokenCache(o.Now), latest: newLatestTokens()}
 	switch o.Kind {
 	case Exchange:
-		return &tokenExchange{latest: newLatestTokens(), from: from, params: params, subjectType: subjectType, fallback: own, cache: newTokenCache(o.Now)}, nil
+		exchanged.exchange = (&tokenExchange{from: from, params: params, subjectType: subjectType}).exchange
+		return exchanged, nil
 	case Enterprise:
 		idp, err := newAuthority(o.IdP, "the token endpoint of the identity provider", g, o.Now)
 		if err != nil {
 			return nil, err
 		}
-		return &enterpriseManaged{latest: newLatestTokens(), idp: idp, from: from, params: params, subjectType: subjectType, fallback: own, cache: newTokenCache(o.Now)}, nil
+		exchanged.exchange = (&enterpriseManaged{idp: idp, from: from, params: params, subjectType: subjectType}).exchange
+		return exchanged, nil
 	}
 	return nil, fmt.Errorf("unknown kind of credentials %q", o.Kind)
 }
