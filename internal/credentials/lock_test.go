@@ -67,10 +67,7 @@ func TestRefreshAtOnce(t *testing.T) {
 
 func refreshAtOnce(t *testing.T, open func() *Store) {
 	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
-	s := userSource(t, as, c, open())
-	if err := login(t, s); err != nil {
-		t.Fatal(err)
-	}
+	s := loggedIn(t, as, c, open())
 	store := open()
 	other := source(t, Options{Kind: User, URL: s.o.URL, Store: store, Now: c.now})
 	came, goOn := make(chan struct{}, 2), make(chan struct{})
@@ -106,10 +103,7 @@ func refreshAtOnce(t *testing.T, open func() *Store) {
 // must not replace a renewed grant by an older one.
 func TestRefusedTokenChangesNoGrant(t *testing.T) {
 	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
-	s := userSource(t, as, c, NewStore(""))
-	if err := login(t, s); err != nil {
-		t.Fatal(err)
-	}
+	s := loggedIn(t, as, c, NewStore(""))
 	u := s.tokens.(*user)
 	token := bearer(t, s, nil)
 	before, err := u.load(t.Context(), localKey)
@@ -134,10 +128,7 @@ func TestRefusedTokenChangesNoGrant(t *testing.T) {
 // one stays.
 func TestLoginDuringARefresh(t *testing.T) {
 	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
-	s := userSource(t, as, c, NewStore(""))
-	if err := login(t, s); err != nil {
-		t.Fatal(err)
-	}
+	s := loggedIn(t, as, c, NewStore(""))
 	u := s.tokens.(*user)
 	old, err := u.load(t.Context(), localKey)
 	if err != nil {

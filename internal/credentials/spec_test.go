@@ -171,10 +171,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 		{"MAY add offline_access to the scope parameter … when the Authorization Server metadata contains it; SHOULD include refresh_token in their grant_types; MUST NOT assume refresh tokens will be issued", func(t *testing.T, as *gatewaytest.AuthServer) {
 			as.SetMetadata("scopes_supported", nil)
 			c := newClock()
-			s := userSource(t, as, c, NewStore(""))
-			if err := login(t, s); err != nil {
-				t.Fatal(err)
-			}
+			s := loggedIn(t, as, c, NewStore(""))
 			bearer(t, s, nil)
 			c.pass(6 * time.Minute)
 			fails(t, s, call.Anonymous, "your grant has expired or was revoked: run gateway login up")
@@ -317,10 +314,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			}
 		}},
 		{"MCP client MUST use the Authorization request header field … Access tokens MUST NOT be included in the URI query string", func(t *testing.T, as *gatewaytest.AuthServer) {
-			s := userSource(t, as, newClock(), NewStore(""))
-			if err := login(t, s); err != nil {
-				t.Fatal(err)
-			}
+			s := loggedIn(t, as, newClock(), NewStore(""))
 			h, err := s.Headers(t.Context(), nil)
 			if err != nil || len(h) != 1 || !strings.HasPrefix(h.Get("Authorization"), "Bearer ") {
 				t.Errorf("%v, %v", h, err)
@@ -328,10 +322,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 		}},
 		{"MCP clients MUST NOT send tokens to the MCP server other than ones issued by the MCP server's authorization server", func(t *testing.T, as *gatewaytest.AuthServer) {
 			store, c := NewStore(""), newClock()
-			s := userSource(t, as, c, store)
-			if err := login(t, s); err != nil {
-				t.Fatal(err)
-			}
+			loggedIn(t, as, c, store)
 			other := userSource(t, as, c, store) // another server with the same name
 			if h, err := other.Headers(t.Context(), nil); err != nil || len(h) != 0 {
 				t.Errorf("another server gets %v, %v", h, err)
@@ -404,10 +395,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			}
 		}},
 		{"computing the union of the client's previously requested scope set and the scopes from the current challenge", func(t *testing.T, as *gatewaytest.AuthServer) {
-			s := userSource(t, as, newClock(), NewStore(""))
-			if err := login(t, s); err != nil {
-				t.Fatal(err)
-			}
+			s := loggedIn(t, as, newClock(), NewStore(""))
 			sent, err := s.Headers(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -423,10 +411,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 		}},
 		{"MUST keep refresh tokens confidential in transit and storage", func(t *testing.T, as *gatewaytest.AuthServer) {
 			store, c := NewStore(t.TempDir()), newClock()
-			s := userSource(t, as, c, store)
-			if err := login(t, s); err != nil {
-				t.Fatal(err)
-			}
+			s := loggedIn(t, as, c, store)
 			g, err := s.tokens.(*user).load(t.Context(), localKey)
 			if err != nil || g.Refresh == "" {
 				t.Fatalf("%+v, %v", g, err)

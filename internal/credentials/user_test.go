@@ -39,6 +39,16 @@ func userSource(t *testing.T, as *gatewaytest.AuthServer, c *clock, store *Store
 	return source(t, Options{Kind: User, URL: at(t, protected(t, as)), Store: store, Now: c.now})
 }
 
+// loggedIn returns a source whose user has given a grant.
+func loggedIn(t *testing.T, as *gatewaytest.AuthServer, c *clock, store *Store) *Source {
+	t.Helper()
+	s := userSource(t, as, c, store)
+	if err := login(t, s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func TestLogin(t *testing.T) {
 	as, c, store := gatewaytest.NewAuthServer(t, nil), newClock(), NewStore(t.TempDir())
 	s := userSource(t, as, c, store)
@@ -128,10 +138,7 @@ func TestLogin(t *testing.T) {
 // TestRefreshByTwoProcesses lets another process use the refresh token first.
 func TestRefreshByTwoProcesses(t *testing.T) {
 	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
-	s := userSource(t, as, c, NewStore(t.TempDir()))
-	if err := login(t, s); err != nil {
-		t.Fatal(err)
-	}
+	s := loggedIn(t, as, c, NewStore(t.TempDir()))
 	u := s.tokens.(*user)
 	as.SetMetadata("token_endpoint", serve(t, func(w http.ResponseWriter, r *http.Request) {
 		g, err := u.load(t.Context(), localKey)
@@ -154,10 +161,7 @@ func TestRefreshByTwoProcesses(t *testing.T) {
 
 func TestRefreshThatFailsForNow(t *testing.T) {
 	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
-	s := userSource(t, as, c, NewStore(""))
-	if err := login(t, s); err != nil {
-		t.Fatal(err)
-	}
+	s := loggedIn(t, as, c, NewStore(""))
 	as.SetFail("temporarily_unavailable")
 	c.pass(6 * time.Minute)
 	fails(t, s, nil, "the token endpoint answered HTTP 400 (temporarily_unavailable)")
@@ -171,10 +175,7 @@ func TestRefreshThatFailsForNow(t *testing.T) {
 
 func TestWiderGrant(t *testing.T) {
 	as, c := gatewaytest.NewAuthServer(t, nil), newClock()
-	s := userSource(t, as, c, NewStore(""))
-	if err := login(t, s); err != nil {
-		t.Fatal(err)
-	}
+	s := loggedIn(t, as, c, NewStore(""))
 	sent, err := s.Headers(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
