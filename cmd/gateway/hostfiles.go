@@ -138,12 +138,12 @@ func (e *edited) merge(cmd *cobra.Command, files []hostimport.File) (int, error)
 	return len(names), nil
 }
 
-// tellMissingFiles names the imported upstreams whose envFile is missing. Variables that are not set are named elsewhere.
+// tellMissingFiles names the imported upstreams that need files which cannot be used. Variables that are not set are named elsewhere.
 func tellMissingFiles(out io.Writer, cfg *config.Config, imported []string) {
 	for _, u := range cfg.Upstreams {
 		for _, v := range u.Unset {
 			if v.Name == "" && slices.Contains(imported, u.Name) {
-				folded(out, "%s stays down until its file is there: %s\n", u.Name, &v.Place)
+				folded(out, "%s stays down until its file can be used: %s\n", u.Name, &v.Place)
 			}
 		}
 	}

@@ -29,7 +29,9 @@ func (d *decoder) readVariables() {
 		d.Errorf(node, at, "%v", err)
 		return
 	}
-	vars, environment := d.parseEnvFile(file, data, d.env), d.env
+	vars, errs := parseEnvFile(file, data, &d.vars)
+	d.Errors = append(d.Errors, errs...)
+	environment := d.env
 	d.vars.src.env = func(name string) (string, bool) {
 		if value, ok := environment(name); ok {
 			return value, true
@@ -39,8 +41,8 @@ func (d *decoder) readVariables() {
 	}
 }
 
-// mergeEnvFile adds the variables of envFile that env does not set. A file that cannot be read takes down this upstream
-// alone, as a variable that is not set does: hosts name files of projects that come and go.
+// mergeEnvFile adds the variables of envFile that env does not set. A file that cannot be read, or has a malformed line,
+// takes down this upstream alone, as a variable that is not set does: hosts name files of projects that come and go.
 func (e *entry) mergeEnvFile(m *mapping) {
 	data, err := m.d.readVariableFile(e.EnvFile)
 	if unread, ok := errors.AsType[*unreadError](err); ok {
@@ -51,7 +53,10 @@ func (e *entry) mergeEnvFile(m *mapping) {
 		m.errorf("envFile", "%v", err)
 		return
 	}
-	vars := m.d.parseEnvFile(e.EnvFile, data, nil)
+	vars, errs := parseEnvFile(e.EnvFile, data, nil)
+	for _, err := range errs {
+		e.leaveEnvFile(m, *err)
+	}
 	maps.Copy(vars, e.Env)
 	if len(vars) > 0 {
 		e.Env = vars
@@ -79,18 +84,20 @@ func (d *decoder) readVariableFile(file string) ([]byte, error) {
 
 // parseEnvFile parses lines of NAME=value, as editors and shells do. It skips blank lines and lines that begin with #.
 // export before a name is allowed. A value may be in quotes, see [quotedValue]; # after a space ends a value without quotes.
-// With lookup, "…${NAME}…" contains the value of a variable of lookup or of an earlier line. Errors have the name of the
-// file.
-func (d *decoder) parseEnvFile(file string, data []byte, lookup func(string) (string, bool)) map[string]Secret {
-	vars := make(map[string]Secret)
-	known := lookup
-	if lookup != nil {
-		known = func(name string) (string, bool) {
-			if value, ok := lookup(name); ok {
-				return value, true
+// With x, "…${NAME}…" contains the value of a variable of the environment or of an earlier line. A variable that refers to
+// one that is not set is not set either, and x knows why. Errors have the name of the file.
+func parseEnvFile(file string, data []byte, x *expander) (vars map[string]Secret, errs Errors) {
+	vars = make(map[string]Secret)
+	var known func(string) (string, error)
+	if x != nil {
+		known = func(name string) (string, error) {
+			if value, ok := x.src.env(name); ok {
+				return value, nil
 			}
-			value, ok := vars[name]
-			return value.Reveal(), ok
+			if value, ok := vars[name]; ok {
+				return value.Reveal(), nil
+			}
+			return "", x.unset(UnsetVariable{Name: name})
 		}
 	}
 	rest := strings.TrimPrefix(string(data), "\ufeff")
@@ -102,30 +109,37 @@ func (d *decoder) parseEnvFile(file string, data []byte, lookup func(string) (st
 		}
 		name, value, ok := strings.Cut(strings.TrimPrefix(text, "export "), "=")
 		name = strings.TrimSpace(name)
-		value, lines, err := envValue(strings.TrimSpace(value), rest, known)
-		if !ok {
-			err = errors.New("must be NAME=value")
-		} else if err == nil {
+		value, lines, missing := envValue(strings.TrimSpace(value), rest, known)
+		err := errors.New("must be NAME=value")
+		if ok {
 			err = envEntry(name, value)
 		}
-		if err != nil {
-			d.Errors = append(d.Errors, &Error{File: file, Line: line, Col: 1, Msg: err.Error()})
-		} else {
+		switch {
+		case err != nil:
+			errs = append(errs, &Error{File: file, Line: line, Col: 1, Msg: err.Error()})
+		case missing != nil:
+			delete(vars, name)
+			x.lacked[name] = missing.of(name)
+		default:
 			vars[name] = NewSecret(value)
+			if x != nil {
+				delete(x.lacked, name)
+			}
 		}
 		for range lines {
 			_, rest, _ = strings.Cut(rest, "\n")
 		}
 		line += lines
 	}
-	return vars
+	return vars, errs
 }
 
-// envValue parses a value that may go on in the rest of its file, and returns how many further lines it takes.
-func envValue(text, rest string, lookup func(string) (string, bool)) (value string, lines int, err error) {
+// envValue parses a value that may go on in the rest of its file, and returns how many further lines it takes, and which
+// variables it lacks.
+func envValue(text, rest string, lookup func(string) (string, error)) (value string, lines int, missing unsetError) {
 	if quoted, lines, ok := quotedValue(text, rest); ok {
-		value, err = quoted.expand(lookup)
-		return value, lines, err
+		value, missing = quoted.expand(lookup)
+		return value, lines, missing
 	}
 	if last := len(text) - 1; last > 0 && text[0] == text[last] && (text[0] == '\'' || text[0] == '"') { // as in 'it's'
 		return text[1:last], 0, nil

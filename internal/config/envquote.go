@@ -1,7 +1,7 @@
 package config
 
 import (
-	"fmt"
+	"errors"
 	"regexp"
 	"strings"
 )
@@ -85,8 +85,9 @@ func inDoubleQuotes(text string, add func(text string, refs bool)) int {
 
 var envRef = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 
-// expand returns the value. Without lookup, references stay as they are.
-func (q quotedText) expand(lookup func(string) (string, bool)) (value string, err error) {
+// expand returns the value, and the variables that it lacks. Without lookup, references stay as they are. An error of lookup
+// is an unsetError.
+func (q quotedText) expand(lookup func(string) (string, error)) (value string, missing unsetError) {
 	var b strings.Builder
 	for _, part := range q {
 		if !part.refs || lookup == nil {
@@ -95,15 +96,15 @@ func (q quotedText) expand(lookup func(string) (string, bool)) (value string, er
 		}
 		b.WriteString(envRef.ReplaceAllStringFunc(part.text, func(ref string) string {
 			m := envRef.FindStringSubmatch(ref)
-			found, ok := lookup(m[1])
-			switch {
+			found, err := lookup(m[1])
+			switch lacks, _ := errors.AsType[unsetError](err); {
 			case m[2] != "" && found == "":
 				return m[2][2:]
-			case !ok:
-				err = fmt.Errorf("refers to the variable %s, which is not set", m[1])
+			case lacks != nil:
+				missing = append(missing, lacks...)
 			}
 			return found
 		}))
 	}
-	return b.String(), err
+	return b.String(), missing
 }

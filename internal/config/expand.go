@@ -16,7 +16,7 @@ const maxExpansion = 16 << 20
 //
 //	${NAME}, ${env:NAME}    the environment variable, or the variable of env_file; see unset.go if neither is set
 //	${NAME:-default}        the default if it is not set or empty
-//	${file:PATH}            the content of a file, without one newline at its end
+//	${file:PATH}            the content of a file, without one newline at its end; see unset.go if it cannot be read
 //	${input:ID}             an input of VS Code; here the environment variable of that name
 //	$${                     the characters ${
 //
@@ -28,11 +28,14 @@ type expander struct {
 
 // expanded are the expansions of a configuration and its rule files.
 type expanded struct {
-	left int // bytes that may still be expanded
-	done []expansion
+	left   int // bytes that may still be expanded
+	done   []expansion
+	lacked map[string]unsetError // of env_file, the variables whose values refer to variables that are not set
 }
 
-func newExpander(src source) expander { return expander{src, &expanded{left: maxExpansion}} }
+func newExpander(src source) expander {
+	return expander{src, &expanded{left: maxExpansion, lacked: make(map[string]unsetError)}}
+}
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
@@ -112,7 +115,7 @@ func (x *expander) lookup(ref string) (string, error) {
 	case hasFallback && value == "":
 		return fallback, nil
 	case !set:
-		return "", unsetError{{Name: name}}
+		return "", x.unset(UnsetVariable{Name: name})
 	}
 	x.note(name, value)
 	return value, nil
@@ -131,7 +134,7 @@ func (x *expander) content(path string) (string, error) {
 	}
 	data, err := x.src.read(inFolder(x.src.dir, path))
 	if err != nil {
-		return "", fmt.Errorf("${file:%s} cannot be read: %w", path, configfile.Reason(err))
+		return "", unsetError{{file: fmt.Sprintf("${file:%s} cannot be read: %v", path, configfile.Reason(err))}}
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
@@ -140,9 +143,17 @@ func (x *expander) input(id string) (string, error) {
 	name := InputVariable(id)
 	value, set := x.src.env(name)
 	if !set {
-		return "", unsetError{{Name: name, Input: id}}
+		return "", x.unset(UnsetVariable{Name: name, Input: id})
 	}
 	return value, nil
+}
+
+// unset is the error of a variable that is not set: it names the variables that its value in env_file lacks, if it has one.
+func (x *expander) unset(v UnsetVariable) error {
+	if lacked := x.lacked[v.Name]; lacked != nil {
+		return lacked
+	}
+	return unsetError{v}
 }
 
 // InputVariable is the name of the environment variable for an input of VS Code.

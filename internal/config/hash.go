@@ -24,7 +24,7 @@ func (u Upstream) Hash() string {
 }
 
 // writeUnset writes the variables that are not set: a value that lacks one differs from the value with an empty one. So
-// does an envFile that cannot be read from an empty file.
+// does a file that cannot be used from an empty one.
 func (u Upstream) writeUnset(h hash.Hash) {
 	for _, v := range u.Unset {
 		writeString(h, v.Name)

@@ -34,16 +34,16 @@ func retain(to, from reflect.Value, parent string) (retained []string) {
 	return retained
 }
 
-// KeptUpstream is an upstream that keeps values of the running configuration, and the variables that it lacks.
+// KeptUpstream is an upstream that keeps values of the running configuration, and the variables and files that it lacks.
 type KeptUpstream struct {
 	Name  string
 	Keeps []string        // "connection" for all keys of the connection, and other keys; at least one
 	Unset []UnsetVariable // at least one
 }
 
-// RetainUnset lets upstreams that lack variables keep what they have in the running configuration, since they
-// could not be connected to otherwise: the whole connection if one of its keys lacks a variable, and each
-// other key that does. An upstream that lacked variables there already, or was not there, keeps nothing.
+// RetainUnset lets upstreams that lack variables or files keep what they have in the running configuration, since they
+// could not be connected to otherwise: the whole connection if one of its keys lacks one, and each
+// other key that does. An upstream that lacked some there already, or was not there, keeps nothing.
 func (c *Config) RetainUnset(running *Config) (kept []KeptUpstream) {
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]

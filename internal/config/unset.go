@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,44 +12,64 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// UnsetVariable is a variable that a file refers to and that is not set, or an envFile that cannot be read.
+// UnsetVariable is a variable that a file refers to and that is not set, or a file that cannot be used: one of ${file:PATH}, or
+// an envFile.
 type UnsetVariable struct {
-	Name  string // "" for an envFile
+	Name  string // "" for a file
 	Input string // the id of the host's input that the variable stands for; "" for others
 	Key   string // of the upstream, such as env; it has the value
-	// Place is the value that refers to the variable or names the file. Its message says how to set the variable, or why the
-	// file cannot be read.
+	// Place is the value that refers to the variable or names the file, or a line of an envFile. Its message says how to set
+	// the variable, or what is wrong with the file.
 	Place Error
+
+	by   string // the variable of env_file whose value refers to this one, "" for none
+	file string // why the file of ${file:PATH} cannot be read, "" for a variable
 }
 
-// unsetError is the error of a scalar that refers to variables that are not set.
+// unsetError is the error of a scalar that refers to variables that are not set, or to files that cannot be read.
 type unsetError []UnsetVariable
 
 func (e unsetError) Error() string {
+	if at := slices.IndexFunc(e, func(v UnsetVariable) bool { return v.file != "" }); at >= 0 {
+		return e[at].file
+	}
 	if e[0].Input != "" {
 		return fmt.Sprintf("the host asks its user for %s; here the environment variable %s must be set, in the environment or in env_file",
 			configfile.Quote("${input:"+e[0].Input+"}"), e[0].Name)
 	}
 	var names []string
 	for _, v := range e {
-		names = append(names, v.Name)
+		name := v.Name
+		if v.by != "" {
+			name += fmt.Sprintf(" (to which %s in env_file refers)", v.by)
+		}
+		names = append(names, name)
 	}
 	const set = "in the environment or in env_file, or write ${%s:-default}"
 	if len(e) == 1 {
-		return fmt.Sprintf("the environment variable %s is not set; set it "+set, names[0], names[0])
+		return fmt.Sprintf("the environment variable %s is not set; set it "+set, names[0], e[0].Name)
 	}
 	last := len(e) - 1
-	return fmt.Sprintf("the environment variables %s and %s are not set; set them "+set, strings.Join(names[:last], ", "), names[last], names[0])
+	return fmt.Sprintf("the environment variables %s and %s are not set; set them "+set, strings.Join(names[:last], ", "), names[last], e[0].Name)
 }
 
-// inUpstream reports whether a key concerns one upstream alone. An unset variable then takes down this upstream, whose
-// items nobody can use. Every other key may be about access, so its variable must be set; a prefix is one of them, since
-// rules name items by it.
+// of returns what a variable of env_file lacks. A variable that it refers to may have lacked it already.
+func (e unsetError) of(name string) unsetError {
+	e = slices.Clone(e)
+	for i := range e {
+		e[i].by = cmp.Or(e[i].by, name)
+	}
+	return e
+}
+
+// inUpstream reports whether a key concerns one upstream alone. An unset variable or unreadable file then takes down this
+// upstream, whose items nobody can use. Every other key may be about access, so its variable must be set; a prefix is one
+// of them, since rules name items by it.
 func inUpstream(p configfile.Path) bool {
 	return strings.HasPrefix(p.Pattern, "upstreams.*.") && p.Pattern != "upstreams.*.prefix"
 }
 
-// leaveUnset records the variables that a value of an upstream lacks. The value becomes the text of the file if that has a
+// leaveUnset records the variables and files that a value of an upstream lacks. The value becomes the text of the file if that has a
 // valid form, so that the checks of the upstream find it present; else it keeps its default.
 func (d *decoder) leaveUnset(n *yaml.Node, p configfile.Path, f *field, v reflect.Value, missing unsetError) {
 	for _, variable := range missing {
@@ -68,8 +89,15 @@ func (d *decoder) leaveUnset(n *yaml.Node, p configfile.Path, f *field, v reflec
 
 // leaveUnread records an envFile that cannot be read: the upstream lacks its variables.
 func (e *entry) leaveUnread(m *mapping, reason error) {
-	at, p := m.place("envFile")
-	e.Unset = append(e.Unset, UnsetVariable{Key: "envFile", Place: Error{File: m.d.file, Line: at.Line, Col: at.Column, Path: p.Text, Msg: reason.Error()}})
+	at, _ := m.place("envFile")
+	e.leaveEnvFile(m, Error{File: m.d.file, Line: at.Line, Col: at.Column, Msg: reason.Error()})
+}
+
+// leaveEnvFile records why an envFile cannot be used.
+func (e *entry) leaveEnvFile(m *mapping, reason Error) {
+	_, p := m.place("envFile")
+	reason.Path = p.Text
+	e.Unset = append(e.Unset, UnsetVariable{Key: "envFile", Place: reason})
 }
 
 // takeUnset returns the variables that the upstream lacks, each once for each of its values.
@@ -84,7 +112,7 @@ func (u *Upstream) lacks(key string) bool {
 	return slices.ContainsFunc(u.Unset, func(v UnsetVariable) bool { return strings.HasSuffix(v.Place.Path, "."+key) })
 }
 
-// UnsetError says which variables and files an upstream lacks, where, and how to set them; nil if it lacks none.
+// UnsetError says which variables and files an upstream lacks, where, and what would be right; nil if it lacks none.
 func (u Upstream) UnsetError() error {
 	var errs Errors
 	for _, v := range u.Unset {

@@ -69,8 +69,8 @@ type Upstream struct {
 	Name string `yaml:"-"` // unique; matches [a-z][a-z0-9-]{0,31}
 	Key  string `yaml:"-"` // the name as it is written in the file
 	Pos  Pos    `yaml:"-"` // of the key
-	// Unset are the variables that the upstream refers to and that are not set, in the order of the file, and its envFile if
-	// that cannot be read. Such an upstream must not be connected to, since its other fields lack values.
+	// Unset are the variables that the upstream refers to and that are not set, in the order of the file, and files that
+	// cannot be used. Such an upstream must not be connected to, since its other fields lack values.
 	Unset []UnsetVariable `yaml:"-"`
 	// URLPlace is the position of URL, an Error without a message.
 	URLPlace Error `yaml:"-"`

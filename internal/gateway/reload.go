@@ -23,7 +23,7 @@ type Changes struct {
 	Added, Removed, Changed []string
 	// Restart are the keys whose new values take effect only after a restart.
 	Restart []string
-	// Kept are upstreams that need variables that are not set. They keep their connection; other keys apply.
+	// Kept are upstreams that need variables that are not set, or files that cannot be used. They keep their connection; other keys apply.
 	Kept []config.KeptUpstream
 	// Other says that something else has changed, such as a rule of policy.
 	Other bool
@@ -67,7 +67,7 @@ var errNotRunning = errors.New("the gateway does not run")
 // the old connection until the first attempt of the new one has ended, or startup_wait has
 // passed. A connection that is no longer needed is closed when the calls that may use it
 // have ended, or drain_timeout has passed. An upstream that needs variables that are
-// not set keeps its connection, and is listed in Changes.Kept. Clients are notified of changed lists once, when
+// not set, or files that cannot be used, keeps its connection, and is listed in Changes.Kept. Clients are notified of changed lists once, when
 // all of that is done. Keys that cannot change while the gateway runs keep their values,
 // and are listed in Changes.Restart.
 //

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,4 +81,32 @@ func TestMissingEnvFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	polltest.Until(t, "the file is read", func() bool { return f.Upstreams()[1].Unset == nil })
+}
+
+// A file of ${file:…} that cannot be read takes down its upstream alone. A running gateway notices when it appears, and a
+// reload without it keeps the connection.
+func TestMissingFile(t *testing.T) {
+	a, b := newScripted(t, "a"), newScripted(t, "b")
+	key := filepath.Join(t.TempDir(), "key")
+	f := runFile(t, "upstreams:\n  a: "+a.entry("")+"\n  b: "+b.entry(`, "headers": {"X-Key": "${file:`+key+`}"}`)+"\n")
+	polltest.Until(t, "a is ready", func() bool { return f.Upstreams()[0].State == connector.Ready })
+	polltest.Until(t, "b is down", func() bool { return f.Upstreams()[1].State == connector.Down })
+	const reason = "upstreams.b.headers.X-Key: ${file:%s} cannot be read: no such file or directory"
+	if down := f.Upstreams()[1]; len(down.Unset) != 1 || !strings.HasSuffix(down.Reason, fmt.Sprintf(reason, key)) {
+		t.Errorf("b is %+v", down)
+	}
+	if err := os.WriteFile(key, []byte("k\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	polltest.Until(t, "b comes up", func() bool { return strings.Contains(listOf(t, f.Gateway), "b__b") })
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	polltest.Until(t, "the reload names the file", func() bool {
+		last := f.lastReload.Load()
+		return len(last.Kept) == 1 && last.Kept[0].Upstream == "b" && slices.Equal(last.Kept[0].Keeps, []string{"connection"})
+	})
+	if answer := callOf(t, f.Gateway, "b__b"); !strings.Contains(answer, `"result"`) {
+		t.Errorf("after a reload without the file: %s", answer)
+	}
 }

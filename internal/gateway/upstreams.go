@@ -15,7 +15,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// optionsOf translates the configuration of an upstream. An upstream whose variables are not set stays down, and says so.
+// optionsOf translates the configuration of an upstream. An upstream that lacks variables or files stays down, and says so.
 func (g *Gateway) optionsOf(u config.Upstream) (upstream.Options, error) {
 	if err := u.UnsetError(); err != nil {
 		o := g.commonOptions(u.Name)

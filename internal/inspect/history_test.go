@@ -71,6 +71,7 @@ func TestAttention(t *testing.T) {
 	s := &Status{
 		Reload: &LastReload{ReloadReport: ReloadReport{Status: ReloadRefused, Errors: []ReloadError{{File: "gateway.yaml", Line: 3, Key: "listen", Message: "is no address"}, {}}, Kept: []KeptUpstream{
 			{Upstream: "fs", Keeps: []string{"connection", "instructions"}, Variables: []string{"TOKEN"}, Errors: []ReloadError{{Message: "place"}}},
+			{Upstream: "key", Keeps: []string{"connection"}, Errors: []ReloadError{{Message: "line"}}},
 		}}},
 		Change: &LastReload{ReloadReport: ReloadReport{NeedsRestart: []string{"admin", "limits"}}},
 		Upstreams: []UpstreamStatus{
@@ -89,6 +90,7 @@ func TestAttention(t *testing.T) {
 		"error audit: The audit cannot be written, and calls are refused: disk full",
 		"error reload: The last reload was refused; the configuration before it is in force. gateway.yaml:3: listen: is no address (and 1 more)",
 		"error reload fs: A reload found that TOKEN is not set, so the upstream keeps its connection, instructions as before; its other keys apply. Correct this before the next start. place",
+		"error reload key: A reload found that a file that it needs cannot be used, so the upstream keeps its connection as before; its other keys apply. Correct this before the next start. line",
 		"error upstream gone: start the server",
 		"warning restart: Changes of these keys take effect after a restart: admin, limits.",
 		"warning grant granted: It waits for a grant. Run: gateway login granted",

@@ -68,14 +68,14 @@ type Profile struct {
 	Items [call.Kinds]int // how many items of each kind it has
 }
 
-// UnsetVariable is a variable that the configuration of an upstream refers to and that is not set, or an envFile that
-// cannot be read.
+// UnsetVariable is a variable that the configuration of an upstream refers to and that is not set, or a file that it refers to
+// and that cannot be used.
 type UnsetVariable struct {
-	Name         string // "" for an envFile
-	File         string // the place that refers to it
+	Name         string // "" for a file
+	File         string // the place that refers to it, or a malformed line of an envFile
 	Line, Column int
 	Path         string
-	Message      string // how to set it
+	Message      string // how to set it, or what is wrong with the file
 }
 
 // Trouble is an error at a time.

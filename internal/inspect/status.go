@@ -120,13 +120,13 @@ type ReloadReport struct {
 	Noticed *LastReload `json:"noticed,omitempty"`
 }
 
-// KeptUpstream is an upstream that keeps values through a reload, because variables are not set.
+// KeptUpstream is an upstream that keeps values through a reload, because variables are not set or files cannot be used.
 type KeptUpstream struct {
 	Upstream string `json:"upstream"`
-	// Keeps is "connection" for all keys of the connection, and other keys that refer to one of the variables.
+	// Keeps is "connection" for all keys of the connection, and other keys that refer to one of the variables or files.
 	Keeps     []string      `json:"keeps"`
 	Variables []string      `json:"variables"`
-	Errors    []ReloadError `json:"errors"` // one for each place that refers to one of them
+	Errors    []ReloadError `json:"errors"` // one for each place that refers to one of them, or malformed line of an envFile
 }
 
 // String says what the upstream keeps, and why.
@@ -146,11 +146,11 @@ func (k KeptUpstream) kept() string {
 	return strings.Join(names, ", ")
 }
 
-// reason says which variables are not set. Without one, the upstream lacks its envFile.
+// reason says which variables are not set. Without one, the upstream lacks a file: an envFile, or one of ${file:PATH}.
 func (k KeptUpstream) reason() string {
 	switch len(k.Variables) {
 	case 0:
-		return "envFile cannot be read"
+		return "a file that it needs cannot be used"
 	case 1:
 		return k.Variables[0] + " is not set"
 	}
