@@ -1,24 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"mcpgateway/internal/auth"
+	"mcpgateway/internal/config"
 	"mcpgateway/internal/wire"
 )
-
-// maxKeyText bounds the id and the subject of a key, as the configuration does.
-const maxKeyText = 256
-
-// isKeyText reports whether a flag may be an id or a subject, or is not set.
-func isKeyText(text string) bool {
-	return len(text) <= maxKeyText && !strings.ContainsFunc(text, unicode.IsControl)
-}
 
 func newKey() *cobra.Command {
 	var id, subject string
@@ -37,14 +29,14 @@ func newKey() *cobra.Command {
 			return usageError{fmt.Errorf("key takes no argument; for the id of the key write --id %s", shellWord(args[0]))}
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case !isKeyText(id):
-				return usageError{fmt.Errorf("--id must be 1 to %d characters without control characters", maxKeyText)}
-			case !isKeyText(subject):
-				return usageError{fmt.Errorf("--subject must be 1 to %d characters without control characters", maxKeyText)}
-			}
 			if id == "" {
 				id = "key-" + time.Now().UTC().Format("20060102-150405")
+			}
+			if err := config.CheckSubject(id); err != nil {
+				return usageError{fmt.Errorf("--id %w", err)}
+			}
+			if err := config.CheckSubject(cmp.Or(subject, id)); err != nil {
+				return usageError{fmt.Errorf("--subject %w", err)}
 			}
 			of := ""
 			if subject != "" {

@@ -133,8 +133,14 @@ func (t TLS) On() bool { return t.Cert != "" }
 var (
 	digest    = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 	scopeForm = regexp.MustCompile(`^[\x21\x23-\x5b\x5d-\x7e]{1,256}$`) // RFC 6749, section 3.3
-	subject   = regexp.MustCompile(`^[^\x00-\x1f\x7f]{1,256}$`)
+	subject   = regexp.MustCompile(`^[^\x00-\x1f\x7f-\x{9f}]{1,256}$`)
 )
+
+// CheckSubject returns why a text cannot be the id or the subject of an API key, nil if it can.
+func CheckSubject(text string) error {
+	_, err := formats["subject"](text)
+	return err
+}
 
 // expiry checks a day or a time.
 func expiry(s string) (string, error) {
