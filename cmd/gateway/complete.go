@@ -57,7 +57,7 @@ func (o *visitOptions) toolNames() []string {
 		return nil
 	}
 	defer g.Close()
-	who, _, err := o.assumed(cfg)
+	who, _, _, err := o.assumed(cfg)
 	if err != nil {
 		return nil
 	}

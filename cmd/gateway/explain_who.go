@@ -19,11 +19,11 @@ import (
 	"mcpgateway/internal/policy"
 )
 
-// authentication is the result of the checks of the caller's credentials, in the output of
+// authentication is the result of the checks of the caller's credentials and profile, in the output of
 // explain --json. Later versions add members, and never rename or remove one.
 type authentication struct {
 	Accepted bool             `json:"accepted"`
-	Reason   string           `json:"reason,omitempty"` // as in mcp_gateway_auth_failures_total
+	Reason   string           `json:"reason,omitempty"` // as in mcp_gateway_auth_failures_total, or noEndpoint
 	Message  string           `json:"message,omitempty"`
 	Checks   []credentialTest `json:"checks,omitempty"`
 }
@@ -36,6 +36,9 @@ type credentialTest struct {
 	Result   string `json:"result"` // ok, wrong or unchecked
 }
 
+// noEndpoint is the reason for a principal that does not get the profile, as in mcp_gateway_refused_requests_total.
+const noEndpoint = "endpoint"
+
 // maxTokenFile bounds a file with a token.
 const maxTokenFile = 64 << 10
 
@@ -47,7 +50,8 @@ func (o *explainOptions) who(cmd *cobra.Command, cfg *config.Config, q *inspect.
 	}
 	o.warnWithoutCredentials(cmd, cfg)
 	var err error
-	if q.Principal, err = o.principal(cmd, cfg); err != nil {
+	var refused string
+	if q.Principal, refused, err = o.principalOr(cmd, cfg); err != nil {
 		return nil, err
 	}
 	if expires := q.Principal.Expires; !expires.IsZero() && !time.Now().Before(expires) {
@@ -55,6 +59,9 @@ func (o *explainOptions) who(cmd *cobra.Command, cfg *config.Config, q *inspect.
 		return &authentication{Reason: "expired_key", Message: "the API key has expired", Checks: []credentialTest{
 			{"expires", at, "after " + time.Now().UTC().Format(time.RFC3339), string(auth.CheckWrong)},
 		}}, nil
+	}
+	if refused != "" {
+		return &authentication{Reason: noEndpoint, Message: refused}, nil
 	}
 	return nil, nil
 }
@@ -79,9 +86,12 @@ func (o *explainOptions) examine(cmd *cobra.Command, cfg *config.Config, q *insp
 		a.Checks = append(a.Checks, credentialTest{c.Name, c.Value, c.Expected, string(c.Result)})
 	}
 	if x.Principal != nil {
-		var remark string
-		q.Principal, remark = clientauth.InProfile(cfg, x.Principal, x.Profiles, o.profile)
+		var remark, refused string
+		q.Principal, remark, refused = clientauth.InProfile(cfg, x.Principal, x.Profiles, o.profile)
 		warn(cmd, remark)
+		if refused != "" && a.Accepted {
+			a.Accepted, a.Reason, a.Message = false, noEndpoint, refused
+		}
 	}
 	return a, nil
 }

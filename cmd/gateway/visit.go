@@ -167,11 +167,19 @@ func keepUpstreams(cfg *config.Config, who *call.Principal, public string) {
 // principal is the principal of the view. A command that can read the configuration needs no
 // credentials: the flag describes the principal. A warning says what does not fit the configuration.
 func (o *visitOptions) principal(cmd *cobra.Command, cfg *config.Config) (*call.Principal, error) {
-	who, remarks, err := o.assumed(cfg)
+	who, refused, err := o.principalOr(cmd, cfg)
+	warn(cmd, refused)
+	return who, err
+}
+
+// principalOr is principal, but says in place of a warning why the gateway refuses the requests of the principal in the
+// profile, "" if it does not.
+func (o *visitOptions) principalOr(cmd *cobra.Command, cfg *config.Config) (who *call.Principal, refused string, err error) {
+	who, remarks, refused, err := o.assumed(cfg)
 	for _, remark := range remarks {
 		warn(cmd, remark)
 	}
-	return who, err
+	return who, refused, err
 }
 
 // warn writes a warning, unless it is empty.
@@ -182,14 +190,14 @@ func warn(cmd *cobra.Command, text string) {
 	}
 }
 
-// assumed is principal without the warnings, which it returns.
-func (o *visitOptions) assumed(cfg *config.Config) (who *call.Principal, remarks []string, err error) {
+// assumed is principalOr without the warnings, which it returns.
+func (o *visitOptions) assumed(cfg *config.Config) (who *call.Principal, remarks []string, refused string, err error) {
 	if o.as == "" {
-		return call.Anonymous.In(endpoint.IDOf(o.profile)), nil, nil
+		return call.Anonymous.In(endpoint.IDOf(o.profile)), nil, "", nil
 	}
 	p, err := inspect.ParsePrincipal(o.as)
 	if err != nil {
-		return nil, nil, usageError{fmt.Errorf("--as %s: %w", o.as, err)}
+		return nil, nil, "", usageError{fmt.Errorf("--as %s: %w", o.as, err)}
 	}
 	return clientauth.Assume(cfg, p, o.profile)
 }

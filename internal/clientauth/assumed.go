@@ -20,47 +20,48 @@ import (
 // authenticates in the way in which the configuration knows its subject, else with a token if that
 // is possible, and it has the issuer if there is only one. The principal is in the named profile,
 // or if that is "", in the one that it gets at /mcp. remarks are sentences about what does not fit
-// the configuration.
-func Assume(cfg *config.Config, p *call.Principal, profile string) (out *call.Principal, remarks []string, err error) {
+// the configuration. refused says why the principal does not get the profile, see [InProfile].
+func Assume(cfg *config.Config, p *call.Principal, profile string) (out *call.Principal, remarks []string, refused string, err error) {
 	out, pinned, remarks, err := assumed(cfg, p)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, "", err
 	}
-	out, remark := InProfile(cfg, out, pinned, profile)
+	out, remark, refused := InProfile(cfg, out, pinned, profile)
 	if remark != "" {
 		remarks = append(remarks, remark)
 	}
-	return out, remarks, nil
+	return out, remarks, refused, nil
 }
 
 // InProfile returns a principal in the named profile, or if that is "", in the one that it gets
 // at /mcp. The default profile is at /mcp too, so a principal to whom pins or groups give another
 // profile there is in that one. pinned are the names of the only profiles that it may use, nil for all. remark is a
-// sentence about a profile that it does not get, or gets by its groups or pins, or "".
-func InProfile(cfg *config.Config, p *call.Principal, pinned []string, profile string) (out *call.Principal, remark string) {
+// sentence about a profile that it gets by its groups or pins, or "". refused is a sentence about a profile that it does
+// not get, or "": the gateway answers its requests as if there were no such path.
+func InProfile(cfg *config.Config, p *call.Principal, pinned []string, profile string) (out *call.Principal, remark, refused string) {
 	endpoints := ruleset.Endpoints(cfg)
 	path := endpoint.PathOf(endpoint.IDOf(profile))
 	at, _ := endpoints.Find(&url.URL{Path: path}, "")
 	chosen, ok := endpoints.Choose(at, p.Groups, pinned)
 	switch id := endpoint.IDOf(profile); {
 	case profile != "" && !ok:
-		return p.In(id), fmt.Sprintf("%s is pinned to %s: for it there is no profile %s", p.Subject, strings.Join(pinned, ", "), profile)
+		return p.In(id), "", fmt.Sprintf("%s is pinned to %s: for it there is no profile %s", p.Subject, strings.Join(pinned, ", "), profile)
 	case profile != "" && chosen != id: // only the path of the default profile leaves a choice
 		why := "by its groups"
 		if pinned != nil {
 			why = "since it is pinned to " + strings.Join(pinned, ", ")
 		}
-		return p.In(chosen), fmt.Sprintf("at %s/%s %s gets the profile %s, %s: this is that profile", path, profile, p.Subject, endpoint.NameOf(chosen), why)
+		return p.In(chosen), fmt.Sprintf("at %s/%s %s gets the profile %s, %s: this is that profile", path, profile, p.Subject, endpoint.NameOf(chosen), why), ""
 	case profile != "":
-		return p.In(id), ""
+		return p.In(id), "", ""
 	case !ok:
-		return p, fmt.Sprintf("%s is pinned to %s, and there is no such profile: it gets nothing", p.Subject, strings.Join(pinned, ", "))
+		return p, "", fmt.Sprintf("%s is pinned to %s, and there is no such profile: it gets nothing", p.Subject, strings.Join(pinned, ", "))
 	case chosen != "" && pinned != nil:
-		return p.In(chosen), fmt.Sprintf("this is the profile %s, to which %s is pinned", chosen, p.Subject)
+		return p.In(chosen), fmt.Sprintf("this is the profile %s, to which %s is pinned", chosen, p.Subject), ""
 	case chosen != "":
-		return p.In(chosen), fmt.Sprintf("this is the profile %s, which %s gets at %s by its groups; --profile names another one", chosen, p.Subject, path)
+		return p.In(chosen), fmt.Sprintf("this is the profile %s, which %s gets at %s by its groups; --profile names another one", chosen, p.Subject, path), ""
 	}
-	return p, ""
+	return p, "", ""
 }
 
 // assumed returns p as authentication would have made it, and the names of the only profiles

@@ -31,19 +31,19 @@ func TestAssume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tt := range []struct{ subject, profile, want, remark string }{
-		{"ann", "", "", ""},
-		{"ann", "coding", "coding", ""},
-		{"dev", "", "coding", "by its groups"},
-		{"dev", "default", "coding", "at /mcp/default dev gets the profile coding, by its groups: this is that profile"},
-		{"dev", "ops", "ops", ""},
-		{"ci", "", "ops", "pinned"},
-		{"ci", "coding", "coding", "for it there is no profile coding"},
-		{"ci", "default", "ops", "at /mcp/default ci gets the profile ops, since it is pinned to ops: this is that profile"},
-		{"old", "default", "", ""},
+	for _, tt := range []struct{ subject, profile, want, remark, refused string }{
+		{"ann", "", "", "", ""},
+		{"ann", "coding", "coding", "", ""},
+		{"dev", "", "coding", "by its groups", ""},
+		{"dev", "default", "coding", "at /mcp/default dev gets the profile coding, by its groups: this is that profile", ""},
+		{"dev", "ops", "ops", "", ""},
+		{"ci", "", "ops", "pinned", ""},
+		{"ci", "coding", "coding", "", "ci is pinned to ops: for it there is no profile coding"},
+		{"ci", "default", "ops", "at /mcp/default ci gets the profile ops, since it is pinned to ops: this is that profile", ""},
+		{"old", "default", "", "", ""},
 	} {
-		p, remarks, err := Assume(cfg, &call.Principal{Subject: tt.subject}, tt.profile)
-		if err != nil || p.Profile != tt.want || (tt.remark == "") != (len(remarks) == 0) || !strings.Contains(strings.Join(remarks, " "), tt.remark) {
+		p, remarks, refused, err := Assume(cfg, &call.Principal{Subject: tt.subject}, tt.profile)
+		if err != nil || p.Profile != tt.want || refused != tt.refused || (tt.remark == "") != (len(remarks) == 0) || !strings.Contains(strings.Join(remarks, " "), tt.remark) {
 			t.Errorf("%+v: %+v, %q, %v", tt, p, remarks, err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestAssumeMethod(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, remarks, err := Assume(cfg, as, "")
+		p, remarks, _, err := Assume(cfg, as, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ profiles: {ops: {upstreams: [clock]}}
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, remarks, err := Assume(cfg, as, "")
+		p, remarks, _, err := Assume(cfg, as, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func (g *Gateway) newConsoles() *webui.Console {
 		Grants: webui.Grants{List: g.listedGrants, Revoke: g.revokeStoredGrant},
 		Call:   g.front.Call,
 		Calls:  &g.calls, Sessions: g.openSessions, Config: g.configuration,
-		Assume: func(p *call.Principal, profile string) (*call.Principal, []string, error) {
+		Assume: func(p *call.Principal, profile string) (*call.Principal, []string, string, error) {
 			return clientauth.Assume(g.generation.Load().cfg, p, profile)
 		},
 	}
@@ -68,9 +68,12 @@ func (g *Gateway) examine(ctx context.Context, text, profile string) *webui.Exam
 		out.Checks = append(out.Checks, webui.CredentialCheck{Name: c.Name, Value: c.Value, Expected: c.Expected, Result: string(c.Result)})
 	}
 	if x.Principal != nil {
-		var remark string
-		if out.Principal, remark = clientauth.InProfile(g.generation.Load().cfg, x.Principal, x.Profiles, profile); remark != "" {
+		var remark, refused string
+		if out.Principal, remark, refused = clientauth.InProfile(g.generation.Load().cfg, x.Principal, x.Profiles, profile); remark != "" {
 			out.Remarks = []string{remark}
+		}
+		if refused != "" && out.Accepted {
+			out.Accepted, out.Message = false, refused
 		}
 	}
 	return out

@@ -88,7 +88,7 @@ func (c *Console) viewpointOf(q url.Values) viewpoint {
 	}
 	p, err := inspect.ParsePrincipal(v.As)
 	if err == nil && c.Assume != nil {
-		p, v.Remarks, err = c.Assume(p, v.profileName())
+		p, err = v.assume(c, p)
 	}
 	if err != nil {
 		v.AsError = err.Error()
@@ -96,6 +96,15 @@ func (c *Console) viewpointOf(q url.Values) viewpoint {
 	}
 	v.who = p.In(v.Profile)
 	return v
+}
+
+// assume completes the principal, and notes what does not fit.
+func (v *viewpoint) assume(c *Console, p *call.Principal) (*call.Principal, error) {
+	p, remarks, refused, err := c.Assume(p, v.profileName())
+	if v.Remarks = remarks; refused != "" {
+		v.Remarks = append(v.Remarks, refused)
+	}
+	return p, err
 }
 
 // profileName returns the name of the profile, "default" for the default one.

@@ -74,15 +74,21 @@ func TestItem(t *testing.T) {
 func TestAsWhom(t *testing.T) {
 	rules := []policy.Rule{{Name: "guests-read", Effect: policy.Deny, Who: policy.Who{Groups: []string{"guest"}}, What: policy.What{Tools: []string{"files__write"}}}}
 	c, f := newTestConsole(t, Options{})
-	c.Assume = func(p *call.Principal, profile string) (*call.Principal, []string, error) {
+	c.Assume = func(p *call.Principal, profile string) (*call.Principal, []string, string, error) {
 		if p.Subject == "nobody" {
-			return nil, nil, errors.New("<b>nobody</b> cannot be")
+			return nil, nil, "", errors.New("<b>nobody</b> cannot be")
 		}
-		return p, []string{"about " + p.Subject + " in " + profile}, nil
+		refused := ""
+		if p.Subject == "ci" {
+			refused = "ci is pinned"
+		}
+		return p, []string{"about " + p.Subject + " in " + profile}, refused, nil
 	}
 	f.policy = policy.MustNew(policy.Options{Default: policy.Allow, Rules: rules})
 	contains(t, get(t, c, "/ui/catalog?as=eve,group%3Dguest", 200), `deny">deny</span> <small class="faint">guests-read`, "allow", "about eve in default")
 	lacks(t, get(t, c, "/ui/catalog?as=ann", 200), `deny">`)
+	contains(t, get(t, c, "/ui/catalog?as=ci", 200), "about ci in default", "ci is pinned")
+	contains(t, get(t, c, "/ui/policy?name=files__write&as=ci", 200), "refuses these credentials: ci is pinned.", "If they were accepted:")
 	contains(t, get(t, c, "/ui/catalog?as=nobody", 200), "&lt;b&gt;nobody&lt;/b&gt; cannot be")
 	contains(t, get(t, c, "/ui/catalog?as=%3Dx", 200), "must begin with the subject")
 	contains(t, get(t, c, "/ui/catalog/item?kind=tool&name=files__write&as=eve,group%3Dguest&args=%7B%7D", 200), "by the rule <strong>guests-read</strong>", "<ol class=\"steps\">")

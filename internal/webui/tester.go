@@ -126,12 +126,16 @@ func (c *Console) chooseCaller(ctx context.Context, v *testerView, q *inspect.Qu
 		as = call.Anonymous.Subject
 	}
 	p, err := inspect.ParsePrincipal(as)
+	refused := ""
 	if err == nil && c.Assume != nil {
-		p, v.Remarks, err = c.Assume(p, v.Profile)
+		p, v.Remarks, refused, err = c.Assume(p, v.Profile)
 	}
 	if err != nil {
 		v.Error["as"] = err.Error()
 		return false
+	}
+	if refused != "" {
+		v.Examined = &Examined{Principal: p, Message: refused}
 	}
 	q.Principal = p
 	return true

@@ -212,7 +212,7 @@ func (c *Console) whoTries(r *http.Request, v *tryView) bool {
 	if v.As == "" {
 		p, err := inspect.ParsePrincipal(call.Anonymous.Subject)
 		if err == nil && c.Assume != nil {
-			p, v.Remarks, err = c.Assume(p, v.profileName())
+			p, err = v.assume(c, p)
 		}
 		if err != nil {
 			v.AsError = err.Error()

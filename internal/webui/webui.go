@@ -46,8 +46,8 @@ type Options struct {
 	Grants Grants
 	// Assume completes a principal that a person describes, as authentication in the named profile
 	// would: with the groups and scopes of the configuration. remarks are sentences about what does
-	// not fit. It may be nil.
-	Assume func(p *call.Principal, profile string) (out *call.Principal, remarks []string, err error)
+	// not fit. refused says why the principal does not get the profile, "" if it does. It may be nil.
+	Assume func(p *call.Principal, profile string) (out *call.Principal, remarks []string, refused string, err error)
 	// Examine judges an access token or an API key as a request with it would be at the endpoint of
 	// the named profile, "" for the main one. nil means that clients have no credentials.
 	Examine func(ctx context.Context, credentials, profile string) *Examined
