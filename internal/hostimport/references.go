@@ -314,14 +314,20 @@ func (im *importer) nameVariables() {
 	}
 }
 
-// used are the placeholders that the servers refer to, in the order of the file.
+// used are the placeholders that the servers refer to, in the order of the file. Those in a value that was moved are among
+// them if the env_file of the configuration gets the value, which then refers to them there.
 func (im *importer) used() []*placeholder {
 	var used []*placeholder
 	seen := make(map[*placeholder]bool)
-	note := func(s *placeholder) string {
-		if !seen[s] {
-			seen[s] = true
-			used = append(used, s)
+	var note func(s *placeholder) string
+	note = func(s *placeholder) string {
+		if seen[s] {
+			return ""
+		}
+		seen[s] = true
+		used = append(used, s)
+		if im.EnvFile != "" || im.Into != nil {
+			im.expand(s.text, note)
 		}
 		return ""
 	}

@@ -122,7 +122,7 @@ func shellRef(s *placeholder) string {
 	if path, ok := strings.CutPrefix(s.ref, "file:"); ok {
 		return "$(cat '" + inSingleQuotes.Replace(path) + "')"
 	}
-	name, fallback, has := strings.Cut(cmp.Or(s.ref, s.base), ":-")
+	name, fallback, has := strings.Cut(cmp.Or(s.ref, s.name, s.base), ":-")
 	if has {
 		name += ":-" + inDoubleQuotes.Replace(fallback)
 	}
