@@ -59,7 +59,7 @@ func outside() int {
 	}
 	inner := exec.Command("/proc/self/exe", os.Args[1:]...)
 	inner.Stdin, inner.Stdout, inner.Stderr = os.Stdin, os.Stdout, os.Stderr
-	inner.Env = append(os.Environ(), binaryEnv+"="+binary)
+	inner.Env = append(os.Environ(), binaryEnv+"="+binary, "TMPDIR="+dir) // removed with all that tests and killed programs leave
 	inner.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
 		// An ordinary user becomes root in a user namespace, if the kernel allows that.

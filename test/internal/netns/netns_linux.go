@@ -19,8 +19,8 @@ const inside = "MCPGATEWAY_TEST_NETNS_OUTSIDE"
 // outside, waits for the copy and exits with its status.
 //
 // prepare runs outside, before the namespace exists, because only there the network is reachable (module downloads). The copy's environment gets
-// the variables that prepare returns. If prepare or the namespace fails, Enter prints the reason to standard error and exits with status 1.
-// returns are added to the copy's environment. When it fails, or no namespace can be had, Enter says why on standard error and exits with status 1.
+// the variables that prepare returns, and a TMPDIR of its own, which is removed when the copy has ended: tests and the programs that they kill
+// leave nothing behind. If prepare or the namespace fails, Enter prints the reason to standard error and exits with status 1.
 func Enter(prepare func() ([]string, error)) {
 	if os.Getenv(inside) != "" {
 		if err := setUp(); err != nil {
@@ -54,9 +54,14 @@ func reexec(env []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	temp, err := os.MkdirTemp("", "t") // paths of sockets begin with it, and must be short
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(temp)
 	cmd := exec.Command(self, os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), inside+"="+here)
+	cmd.Env = append(os.Environ(), inside+"="+here, "TMPDIR="+temp)
 	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {

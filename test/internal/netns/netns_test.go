@@ -3,6 +3,9 @@ package netns_test
 import (
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +51,32 @@ func TestLoopbackWorks(t *testing.T) {
 func TestPreparedEnvironmentIsInherited(t *testing.T) {
 	if got := os.Getenv("MCPGATEWAY_TEST_PREPARED"); got != "yes" {
 		t.Errorf("variable set by prepare is %q, want %q", got, "yes")
+	}
+}
+
+// leave marks a copy of this test binary that leaves a file behind.
+const leave = "MCPGATEWAY_TEST_LEAVE"
+
+func TestTemporaryFilesAreRemoved(t *testing.T) {
+	if os.Getenv(leave) != "" {
+		if err := os.MkdirAll(filepath.Join(os.TempDir(), "left", "behind"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	dir := t.TempDir()
+	again := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "MCPGATEWAY_TEST_") {
+			again.Env = append(again.Env, v)
+		}
+	}
+	again.Env = append(again.Env, leave+"=yes", "TMPDIR="+dir)
+	if out, err := again.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
 	}
 }
 
