@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/tls"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/statedir"
+	"mcpgateway/internal/tlsfiles"
 	"mcpgateway/internal/upstream"
 	"mcpgateway/internal/upstream/connector"
 )
@@ -25,7 +25,7 @@ type connection struct {
 	subscriber  router.Subscriber                  // sessions, or that of all replicas
 	health      *connector.Health                  // of the sessions
 	credentials *credentials.Source                // the credentials that depend on the principal, nil for static headers
-	tls         func() (*tls.Config, error)        // toward the upstream, nil without files of its own
+	tls         *tlsfiles.Files                    // toward the upstream, nil without files of its own
 	latest      atomic.Pointer[connector.Snapshot] // the latest from the connector
 
 	deadline    time.Time     // the end of the wait for the first attempt
@@ -80,7 +80,7 @@ func (g *Gateway) newConnection(key string, o upstream.Options, l connector.Life
 	}
 	if o.HTTP != nil {
 		c.credentials, _ = o.HTTP.Credentials.(*credentials.Source)
-		c.tls = o.HTTP.TLS
+		c.tls, _ = o.HTTP.TLS.(*tlsfiles.Files)
 	}
 	c.sessions.SetLogLevel(g.currentLogLevel())
 	return c

@@ -21,6 +21,8 @@ var (
 		"When the API key of the configuration expires.", []string{"id"}, nil)
 	clientCertExpiry = prometheus.NewDesc("mcp_gateway_upstream_certificate_expiry_timestamp_seconds",
 		"When the certificate that the gateway shows to the upstream expires.", []string{"upstream"}, nil)
+	clientCertReloaded = prometheus.NewDesc("mcp_gateway_upstream_certificate_last_reload_successful",
+		"Whether the files of ca and client_cert of the upstream could be used when they were last read: 1 or 0.", []string{"upstream"}, nil)
 	grantMissing = prometheus.NewDesc("mcp_gateway_upstream_grant_missing",
 		"Whether the gateway has no grant of its own for an upstream with grants of users: 1 or 0.", []string{"upstream"}, nil)
 )
@@ -31,6 +33,7 @@ func (e expiries) Describe(to chan<- *prometheus.Desc) {
 	to <- certificateReloaded
 	to <- keyExpiry
 	to <- clientCertExpiry
+	to <- clientCertReloaded
 	to <- grantMissing
 }
 
@@ -52,7 +55,8 @@ func (e expiries) Collect(to chan<- prometheus.Metric) {
 	for _, u := range now.entries {
 		c := u.active.Load()
 		if c.tls != nil {
-			gauge(clientCertExpiry, tlsfiles.FirstExpiry(c.tls), u.name)
+			gauge(clientCertExpiry, tlsfiles.FirstExpiry(c.tls.Get), u.name)
+			to <- prometheus.MustNewConstMetric(clientCertReloaded, prometheus.GaugeValue, oneIf(c.tls.Failure() == nil), u.name)
 		}
 		if c.credentials != nil && c.credentials.TakesGrants() {
 			to <- prometheus.MustNewConstMetric(grantMissing, prometheus.GaugeValue, oneIf(c.credentials.NeedsGrant(nil)), u.name)

@@ -44,6 +44,9 @@ upstreams:
 		`mcp_gateway_upstream_certificate_expiry_timestamp_seconds{upstream="certified"}`:  fmt.Sprintf("%g", float64(tlsfiles.FirstExpiry(g.certs.Get).Unix())),
 		`mcp_gateway_upstream_certificate_expiry_timestamp_seconds{upstream="unreadable"}`: "",
 		`mcp_gateway_upstream_certificate_expiry_timestamp_seconds{upstream="granted"}`:    "",
+		`mcp_gateway_upstream_certificate_last_reload_successful{upstream="certified"}`:    "1",
+		`mcp_gateway_upstream_certificate_last_reload_successful{upstream="unreadable"}`:   "0",
+		`mcp_gateway_upstream_certificate_last_reload_successful{upstream="granted"}`:      "",
 		`mcp_gateway_upstream_grant_missing{upstream="granted"}`:                           "1",
 		`mcp_gateway_upstream_grant_missing{upstream="certified"}`:                         "",
 	}

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/tlsfiles"
+	"mcpgateway/internal/upstream/transport/httpconn"
 )
 
 // newCertificates reads the files of the key tls. With auth.mode mtls, a client without a
@@ -53,15 +53,15 @@ func CheckTLS(cfg *config.Config) error {
 	return err
 }
 
-// upstreamTLS returns the configuration of TLS toward an upstream, nil if the keys ca and
+// upstreamTLS returns the configuration of TLS toward an upstream, a *tlsfiles.Files; nil if the keys ca and
 // client_cert are not set.
-func upstreamTLS(name string, u config.Connection, log *zap.Logger) func() (*tls.Config, error) {
+func upstreamTLS(name string, u config.Connection, log *zap.Logger) httpconn.TLS {
 	if u.CA == "" && u.ClientCert.Cert == "" {
 		return nil
 	}
 	return tlsfiles.Client(tlsfiles.ClientOptions{
 		CA: u.CA, CAName: "ca", Cert: u.ClientCert.Cert, Key: u.ClientCert.Key, CertName: "client_cert",
-	}, log.With(zap.String("upstream", name))).Get
+	}, log.With(zap.String("upstream", name)))
 }
 
 // filesToward are the files of TLS toward a server, below a key of the configuration.

@@ -191,6 +191,23 @@ func TestTLSSessionsResume(t *testing.T) {
 	}
 }
 
+// New files of an upstream's client_cert that cannot be used show in a metric.
+func TestFailedRenewalOfClientCertificateShows(t *testing.T) {
+	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
+	ca.WriteFiles(dir)
+	g, _ := start(t, fmt.Sprintf("upstreams: {a: {url: \"https://127.0.0.1:1/mcp\", client_cert: {cert: %[1]s/cert.pem, key: %[1]s/key.pem}}}\n", dir), false)
+	const series = `mcp_gateway_upstream_certificate_last_reload_successful{upstream="a"}`
+	if got := gauge(t, g, series); got != "1" {
+		t.Errorf("at the start the metric is %q", got)
+	}
+	if err := os.WriteFile(dir+"/cert.pem", []byte("bad"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	polltest.Until(t, "the metric is 0", func() bool { return gauge(t, g, series) == "0" })
+	ca.WriteFiles(dir)
+	polltest.Until(t, "the metric is 1", func() bool { return gauge(t, g, series) == "1" })
+}
+
 // New files of tls that cannot be used show in /readyz, in the status and in a metric, with the paths of the files.
 func TestFailedRenewalShows(t *testing.T) {
 	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)

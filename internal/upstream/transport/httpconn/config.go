@@ -12,6 +12,12 @@ import (
 	"mcpgateway/internal/wire"
 )
 
+// TLS is a configuration of TLS that may change.
+type TLS interface {
+	// Get returns the roots and certificates. It must not block. The pool sets the name of the server and the protocols.
+	Get() (*tls.Config, error)
+}
+
 // Config says how to reach a server over HTTP.
 type Config struct {
 	URL *url.URL // http or https; user information in it becomes basic authentication
@@ -21,10 +27,8 @@ type Config struct {
 	// Credentials are sent beside Headers; nil: there are none.
 	Credentials Credentials
 
-	// TLS returns the configuration of the next handshake: roots and certificates. It must
-	// not block. The pool sets the name of the server and the protocols. nil: the defaults
-	// of the system.
-	TLS func() (*tls.Config, error)
+	// TLS has the configuration of the next handshake. nil: the defaults of the system.
+	TLS TLS
 
 	// Book records the sessions that are open at the server. It may be nil.
 	Book SessionBook

@@ -63,9 +63,9 @@ func NewPool(o *Config, concurrent int) *Pool {
 		MaxResponseHeaderBytes: maxHeaders,
 	}
 	if o.TLS != nil {
-		d := tlsDialer{connect, o.TLS}
+		d := tlsDialer{connect, o.TLS.Get}
 		t.DialTLSContext = d.dial
-		if config, err := o.TLS(); err == nil { // dial reports the error
+		if config, err := o.TLS.Get(); err == nil { // dial reports the error
 			t.TLSClientConfig = config.Clone() // for connections through a proxy
 		}
 	}

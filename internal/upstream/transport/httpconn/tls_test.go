@@ -48,12 +48,12 @@ func TestTLSOfAPool(t *testing.T) {
 	server.Store(serverOf(t, old))
 	client.Store(of(old, "first"))
 
-	p := NewPool(&Config{TLS: func() (*tls.Config, error) {
+	p := NewPool(&Config{TLS: tlsFunc(func() (*tls.Config, error) {
 		if c := client.Load(); c != nil {
 			return c, nil
 		}
 		return nil, errors.New("ca: open ca.pem: no such file")
-	}}, 1)
+	})}, 1)
 	defer p.Close()
 	get := func() (string, error) {
 		p.transport.CloseIdleConnections() // so that there is a handshake
@@ -86,3 +86,8 @@ func TestTLSOfAPool(t *testing.T) {
 		t.Errorf("without a file: %q, %v", got, err)
 	}
 }
+
+// tlsFunc is a TLS without files.
+type tlsFunc func() (*tls.Config, error)
+
+func (f tlsFunc) Get() (*tls.Config, error) { return f() }
