@@ -16,8 +16,15 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the commands in testdata/script/*.txtar.
 func TestScripts(t *testing.T) {
+	// The package removes a folder of its own only after all scripts, not after those of -run.
+	root, err := os.MkdirTemp("", "script")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) }) // a program that a script killed may still write
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
+		WorkdirRoot:   root,
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
