@@ -56,6 +56,7 @@ func (d *decoder) ofFile(name string, root *yaml.Node, data []byte) *decoder {
 	other := *d
 	other.file, other.File, other.dir = name, name, filepath.Dir(name)
 	other.vars.src = other.source
+	other.vars.src.env = d.vars.src.env // with the variables of env_file
 	other.root, other.data = root, data
 	return &other
 }

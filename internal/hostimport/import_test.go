@@ -325,6 +325,20 @@ func TestImportEnvFile(t *testing.T) {
 	}
 }
 
+// A variable of env_file cannot refer to a file, so a value that does stays in gateway.yaml.
+func TestImportValueWithFile(t *testing.T) {
+	im, err := Import(File{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {"a": {"command": "x", "env": {"KEY": "key-{file:/k}"}}}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(im.YAML), "key-${file:/k}") || strings.Contains(im.Env.Reveal(), "KEY") {
+		t.Errorf("the value is not as before:\n%s\n%s", im.YAML, im.Env.Reveal())
+	}
+	if len(im.Warnings) != 1 || im.Warnings[0].Path != "mcpServers.a.env.KEY" || !strings.Contains(im.Warnings[0].Msg, "refers to a file") {
+		t.Errorf("warnings: %v", im.Warnings)
+	}
+}
+
 // madeUpSecret returns a random secret in a common form: password, token of a service, hex,
 // Base64 or UUID.
 func madeUpSecret(rnd *rand.Rand) string {

@@ -17,12 +17,18 @@ import (
 // service, or as the password of a URL; everything else is copied.
 
 // moveValue replaces the literal part of a value of env or headers. The word of an
-// authentication scheme stays, and so does a value that consists of references alone.
+// authentication scheme stays, and so does a value that consists of references alone. A value
+// that refers to a file stays too: a variable of env_file cannot.
 func (im *importer) moveValue(key, value string, at configfile.Path) string {
 	scheme := authScheme.FindString(value)
 	rest := value[len(scheme):]
 	literal := unmarked(rest)
-	if rest == "" || literal != rest && separators.MatchString(literal) {
+	alone := rest == "" || literal != rest && separators.MatchString(literal)
+	if !alone && im.readsFile(rest) {
+		im.warn(at, "refers to a file, beside which it may contain a secret; it stays in the file: look through it before you share it")
+		alone = true
+	}
+	if alone {
 		return im.withoutDefaults(value, func(string, string) bool { return true })
 	}
 	moved := im.move(key, rest, at)
@@ -39,6 +45,15 @@ var (
 	authScheme = regexp.MustCompile(`^(?i:bearer|basic|token|bot|apikey|api-key|key|digest)[ \t]+`)
 	separators = regexp.MustCompile(`^[\s:;,.@/_=&?|*+-]*$`)
 )
+
+// readsFile reports whether a text refers to a file.
+func (im *importer) readsFile(text string) (found bool) {
+	im.expand(text, func(s *placeholder) string {
+		found = found || strings.HasPrefix(s.ref, "file:")
+		return ""
+	})
+	return found
+}
 
 // noteLast says what the value of a placeholder is.
 func (im *importer) noteLast(mark, note string) {

@@ -119,9 +119,6 @@ func (im *importer) shellWord(text string) string {
 
 // shellRef is a reference within double quotes of a shell.
 func shellRef(s *placeholder) string {
-	if path, ok := strings.CutPrefix(s.ref, "file:"); ok {
-		return "$(cat '" + inSingleQuotes.Replace(path) + "')"
-	}
 	name, fallback, has := strings.Cut(cmp.Or(s.ref, s.name, s.base), ":-")
 	if has {
 		name += ":-" + inDoubleQuotes.Replace(fallback)
