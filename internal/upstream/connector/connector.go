@@ -54,7 +54,7 @@ type Connector struct {
 	publish sync.Mutex // held by update, so that the observer hears of changes in order
 	mu      sync.Mutex // guards what follows; taken after publish
 	state   state
-	changed chan struct{} // closed and renewed when conn, attempts, ended or the snapshot change
+	changed chan struct{} // closed and renewed when conn, failures, ended or the snapshot change
 }
 
 // New returns a connector that does nothing before [Connector.Run].
@@ -261,12 +261,7 @@ func (c *Connector) countUp(note func(upstream string)) {
 
 // set changes the conversation that calls find, and wakes the calls that wait for one.
 func (c *Connector) set(conn protocol.Conn) {
-	c.update(func(s *state) {
-		s.conn = conn
-		if conn != nil {
-			s.attempts++
-		}
-	})
+	c.update(func(s *state) { s.conn = conn })
 }
 
 // retryAfter returns how long to leave a server alone that has failed with err: as long as
@@ -292,7 +287,7 @@ func (c *Connector) down(why error, attempted bool) {
 			case <-c.signals.attempt: // the calls that wanted this attempt have its outcome
 			default:
 			}
-			s.attempts++
+			s.failures++
 		}
 		if later := retryAfter(why); later > 0 {
 			s.retryAt = time.Now().Add(later)

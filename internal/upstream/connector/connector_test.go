@@ -105,6 +105,29 @@ func TestRestartBetweenTwoCalls(t *testing.T) {
 	}
 }
 
+// A call that waits for a connection does not fail because one was opened and lost before it
+// could use it. It waits for the next one.
+func TestConnectionLostBeforeItIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 { // the call mostly looks when the connection is lost already
+			c := setup{}.connector()
+			found := make(chan error, 1)
+			go func() {
+				_, err := c.Await(t.Context())
+				found <- err
+			}()
+			synctest.Wait()
+			c.set(&currentConn{})
+			c.set(nil)
+			synctest.Wait()
+			c.set(&currentConn{})
+			if err := <-found; err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // A call that was sent to a process before it ended is not sent again, whatever the
 // tool's annotations. The call may have caused the end.
 func TestCallLostWithTheProcess(t *testing.T) {

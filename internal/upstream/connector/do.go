@@ -235,23 +235,23 @@ func (c *Connector) await(ctx context.Context, past protocol.Conn) (protocol.Con
 	var found protocol.Conn
 	var changed chan struct{}
 	var ended bool
-	var attempts int
+	var failures int
 	var retryAt time.Time
 	look := func() {
 		c.view(func(s *state) {
-			found, changed, ended, attempts, retryAt = s.conn, c.changed, s.ended, s.attempts, s.retryAt
+			found, changed, ended, failures, retryAt = s.conn, c.changed, s.ended, s.failures, s.retryAt
 		})
 	}
 	look()
 	timer := time.NewTimer(c.o.Limits.StartupWait)
 	defer timer.Stop()
-	for since := attempts; ; {
+	for since := failures; ; {
 		switch {
 		case ended:
 			return nil, &protocol.CallError{Reason: ReasonEnded, NotSent: true}
 		case found != nil && found != past:
 			return found, nil
-		case attempts > since, time.Now().Before(retryAt):
+		case failures > since, time.Now().Before(retryAt):
 			return nil, c.unavailable(protocol.ReasonConnectionLost)
 		}
 		protocol.Poke(c.signals.attempt)

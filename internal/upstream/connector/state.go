@@ -11,7 +11,7 @@ import (
 // [Connector.update] change it, and only those given to [Connector.view] read it.
 type state struct {
 	conn     protocol.Conn // nil while there is no conversation
-	attempts int           // that have ended
+	failures int           // attempts that have failed; not one whose conversation was lost
 	ended    bool          // Run has returned
 	retryAt  time.Time     // the server asks for no attempt before; zero if it does not
 	snapshot Snapshot
@@ -81,7 +81,7 @@ func (c *Connector) apply(change func(s *state)) (news *Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := &c.state
-	conn, attempts, ended, lists, unsynced, level := s.conn, s.attempts, s.ended, s.listsDue(), len(s.unsynced), s.logLevel.session
+	conn, failures, ended, lists, unsynced, level := s.conn, s.failures, s.ended, s.listsDue(), len(s.unsynced), s.logLevel.session
 	change(s)
 	if published := c.published.Load(); s.snapshot.Same(published) {
 		s.snapshot = *published
@@ -96,7 +96,7 @@ func (c *Connector) apply(change func(s *state)) (news *Snapshot) {
 			c.present.Store(&currentConn{s.conn})
 		}
 	}
-	if news != nil || s.conn != conn || s.attempts != attempts || s.ended != ended {
+	if news != nil || s.conn != conn || s.failures != failures || s.ended != ended {
 		close(c.changed)
 		c.changed = make(chan struct{})
 	}
