@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/requestid"
@@ -67,33 +66,6 @@ func TestSessionEndsAtServer(t *testing.T) {
 		t.Errorf("requests to delete the session: %v", deleted)
 	}
 	upstreamtest.Equal(t, "call afterwards", c.do(t, tool("a", `{}`, nil)), "call error: "+protocol.ReasonConnectionLost)
-}
-
-// A server refuses a cancellation that arrives after the end of the session.
-func TestSessionEndsAfterCancellations(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cancelled := make(chan struct{})
-		s := &script{stateful: true, on: map[string]on{
-			wire.MethodToolsCall: func(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() },
-			wire.NoteCancelled:   func(http.ResponseWriter, *http.Request, wire.Message) { <-cancelled },
-		}}
-		c, err := tryConverse(t, "http://server/mcp", nil, legacyEra, func(o *Options) { o.HTTP = serveInMemory(t, s) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _, _ = c.Call(ctx, tool("a", `{}`, nil)) }()
-		synctest.Wait()
-		cancel()
-		synctest.Wait()
-		c.stop()
-		synctest.Wait()
-		upstreamtest.Equal(t, "deletes while a cancellation is on its way", len(s.got(http.MethodDelete)), 0)
-		close(cancelled)
-		c.waitEnd(t)
-		upstreamtest.Equal(t, "cancellations", len(s.got(wire.NoteCancelled)), 1)
-		upstreamtest.Equal(t, "deletes", len(s.got(http.MethodDelete)), 1)
-	})
 }
 
 func TestNoSessionNoDelete(t *testing.T) {

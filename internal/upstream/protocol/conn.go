@@ -28,7 +28,8 @@ type Conn interface {
 	Call(ctx context.Context, c *call.Call) (call.Result, error)
 
 	// Run serves what the server sends outside of calls. It returns the reason when the
-	// conversation is over: ctx has ended, or the server is gone. By then every
+	// conversation is over: ctx has ended, or the server is gone. If ctx has ended, the
+	// server was told in the way of its era that nobody needs the pending calls. By then every
 	// goroutine, process and connection of the conversation has ended, and the calls in
 	// flight have failed.
 	Run(ctx context.Context) error

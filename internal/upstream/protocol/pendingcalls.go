@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -23,8 +25,22 @@ type PendingCall struct {
 	// [PendingCalls.Begin].
 	Answer chan answer
 	// NotSent is set if the server certainly has not received the request.
-	NotSent atomic.Bool
+	NotSent   atomic.Bool
+	cancelled atomic.Bool // Cancellation was called
 }
+
+// Cancellation returns the notification that tells the server that the response is no longer
+// needed. ok is false if the notification was returned before, or if the call is an
+// initialize, which must not be cancelled (2025-11-25, basic/utilities/cancellation).
+func (f *PendingCall) Cancellation() (m wire.Message, ok bool) {
+	if f.Call.Method == wire.MethodInitialize || f.cancelled.Swap(true) {
+		return wire.Message{}, false
+	}
+	return wire.Message{Method: wire.NoteCancelled, Params: wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.ID.String()))}, true
+}
+
+// Cancelled reports whether Cancellation has returned the notification.
+func (f *PendingCall) Cancelled() bool { return f.cancelled.Load() }
 
 // answer is the end of a pending call: a response of the server, or an error.
 type answer struct {
@@ -191,9 +207,10 @@ func (t *PendingCalls) waitingFor(task string) *call.Call {
 	return found.Call
 }
 
-// Close ends all calls with an error, and prevents new ones. cause is for the log, and for
-// clients if it is an *EndError.
-func (t *PendingCalls) Close(cause error) {
+// Close ends all calls with an error, prevents new ones, and returns those that were
+// pending. Calls of [PendingCalls.Begin] get the error of their own connection instead.
+// cause is for the log, and for clients if it is an *EndError.
+func (t *PendingCalls) Close(cause error) []*PendingCall {
 	t.mu.Lock()
 	if t.closedBy == nil {
 		t.closedBy = cause
@@ -207,10 +224,11 @@ func (t *PendingCalls) Close(cause error) {
 	}
 	for _, f := range open {
 		if f.Answer == nil {
-			continue // its caller gets the error of its own connection
+			continue
 		}
 		f.Answer <- answer{Err: &CallError{Reason: reason, NotSent: f.NotSent.Load(), ConnectionLost: true, ConversationClosed: true, Cause: cause}}
 	}
+	return slices.Collect(maps.Values(open))
 }
 
 // ReasonConnectionLost is the reason of calls that were pending when the conversation

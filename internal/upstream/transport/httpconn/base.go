@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/upstream/protocol"
@@ -14,8 +15,10 @@ import (
 )
 
 const (
-	// CloseTimeout bounds the request that ends a session at the server.
+	// CloseTimeout bounds what the server is told at the end of a conversation.
 	CloseTimeout = 2 * time.Second
+	// maxEnding bounds the cancellations that are sent at the same time at the end of a conversation.
+	maxEnding = 64
 	// watchTries is how often a server is probed after a connection has failed, before
 	// the conversation ends.
 	watchTries = 4
@@ -122,6 +125,44 @@ func (t *Conn) NotifyAt(to *Endpoint, header Headers, method string) {
 			t.Log.Debug("the server did not take a notification", zap.String("method", method), zap.Error(err))
 		}
 	})
+}
+
+// Cancel tells the server in the background that the response to a call is no longer needed:
+// in the legacy era a closed connection does not mean that.
+func (t *Conn) Cancel(to *Endpoint, header Headers, f *protocol.PendingCall) {
+	t.Background.Start(func(ctx context.Context) { t.sendCancellation(ctx, to, header, f) })
+}
+
+func (t *Conn) sendCancellation(ctx context.Context, to *Endpoint, header Headers, f *protocol.PendingCall) {
+	m, ok := f.Cancellation()
+	if !ok {
+		return
+	}
+	if err := to.Send(ctx, header.ForCall(f.Call), m); err != nil {
+		t.Log.Debug("the server did not take a cancellation", zap.Error(err))
+	}
+}
+
+// EndCalls cancels the calls that were pending when the gateway ended a conversation. It
+// returns when these and all other messages in the background have arrived, or when half of
+// CloseTimeout has passed, so that time is left to end the session. A server refuses them
+// afterwards, and may wait for its calls before it answers that the session has ended.
+//
+// A call whose client has cancelled it is pending until its own cancellation has begun. So
+// each call is cancelled, and only once.
+func (t *Conn) EndCalls(to *Endpoint, header Headers, pending []*protocol.PendingCall) {
+	ctx, cancel := context.WithTimeout(context.Background(), CloseTimeout/2)
+	defer cancel()
+	var sending errgroup.Group
+	sending.SetLimit(maxEnding)
+	for _, f := range pending {
+		sending.Go(func() error {
+			t.sendCancellation(ctx, to, header, f)
+			return nil
+		})
+	}
+	_ = sending.Wait() // no error
+	t.Background.FinishWithin(ctx)
 }
 
 // ProbeWith implements the method Probe of [protocol.Conn]. look probes the server.

@@ -145,7 +145,8 @@ func (l *Conn) Run(ctx context.Context) error {
 }
 
 // shut ends the conversation. It returns when all of its goroutines have ended, with the
-// error of Link.Stop.
+// error of Link.Stop. The end of its input tells the server that nobody needs its calls any
+// more, so they are not cancelled.
 func (l *Conn) shut() error {
 	l.stopped(errors.New("the conversation was ended"))
 	l.end()
@@ -182,7 +183,9 @@ func (l *Conn) receive(ctx context.Context, f *protocol.PendingCall) (wire.Messa
 		return a.Message, markExecuted(f, a.Err)
 	case <-ctx.Done():
 		l.pending.End(f)
-		l.cancel(f)
+		if m, ok := f.Cancellation(); ok {
+			l.writer.post(&m)
+		}
 		return wire.Message{}, ctx.Err()
 	}
 }
@@ -257,16 +260,6 @@ func (l *Conn) Ping(ctx context.Context) error {
 func (l *Conn) Traits() protocol.Traits {
 	modern := l.modern.Load()
 	return protocol.Traits{Sessions: protocol.SessionProcess, Listens: modern, Asks: !modern}
-}
-
-// cancel tells the server that the response is no longer needed. An initialize must
-// not be cancelled (2025-11-25, basic/utilities/cancellation).
-func (l *Conn) cancel(f *protocol.PendingCall) {
-	if f.Call.Method == wire.MethodInitialize {
-		return
-	}
-	params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.ID.String()))
-	l.writer.post(&wire.Message{Method: wire.NoteCancelled, Params: params})
 }
 
 // read handles the messages of the server until its output ends.

@@ -159,7 +159,7 @@ func (s *Conn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 	m := wire.Message{ID: f.ID, Method: c.Method, Params: s.Identity.Params(s.rev, f)}
 	if err := s.post.Send(ctx, s.header.Load().ForCall(c), m); err != nil {
 		if ctx.Err() != nil {
-			s.cancel(f)
+			s.Cancel(s.post, *s.header.Load(), f)
 		}
 		if s.forgotten(ctx, c, err) {
 			return call.Result{}, errForgotten
@@ -173,7 +173,7 @@ func (s *Conn) Call(ctx context.Context, c *call.Call) (call.Result, error) {
 		}
 		return protocol.ResultOf(a.Message, s.rev)
 	case <-ctx.Done():
-		s.cancel(f)
+		s.Cancel(s.post, *s.header.Load(), f)
 		return call.Result{}, ctx.Err()
 	}
 }
@@ -239,20 +239,6 @@ func (s *Conn) Listen(context.Context, []string) ([]string, error) {
 // Traits implements [protocol.Conn].
 func (s *Conn) Traits() protocol.Traits {
 	return protocol.Traits{Sessions: protocol.SessionStream, Asks: true}
-}
-
-// cancel tells the server that the response is no longer needed. An initialize must
-// not be cancelled.
-func (s *Conn) cancel(f *protocol.PendingCall) {
-	if f.Call.Method == wire.MethodInitialize {
-		return
-	}
-	s.Background.Start(func(ctx context.Context) {
-		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.ID.String()))
-		if err := s.post.Send(ctx, s.header.Load().ForCall(f.Call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
-			s.Log.Debug("the server did not take a cancellation", zap.Error(err))
-		}
-	})
 }
 
 // read handles the messages of the server until the stream ends.
@@ -351,6 +337,7 @@ func (s *Conn) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		why = ctx.Err()
+		s.EndCalls(s.post, *s.header.Load(), s.Pending.Close(why)) // while the session, which is the stream, is open
 	case <-s.ended:
 		why = s.why
 	case why = <-s.Hung:

@@ -154,9 +154,13 @@ func (l *legacyConn) once(ctx context.Context, s *session, c *call.Call) (call.R
 		m, err = l.resume(ctx, s.header.ForCall(c), &x)
 	}
 	ears.close()
+	if ctx.Err() == nil && f.Cancelled() {
+		// The conversation ends. What the server answers, if anything, is about the cancellation.
+		return call.Result{}, &protocol.CallError{Reason: protocol.ReasonConnectionLost, NotSent: !p.Sent.Load(), ConnectionLost: true, ConversationClosed: true, Cause: httpconn.FinalError(err)}
+	}
 	if err != nil {
 		if ctx.Err() != nil && p.Sent.Load() {
-			l.cancel(s, f)
+			l.Cancel(l.Endpoint, s.header, f)
 		}
 		if x.Broken() && ctx.Err() == nil {
 			err = errAnswerRefused
@@ -168,17 +172,6 @@ func (l *legacyConn) once(ctx context.Context, s *session, c *call.Call) (call.R
 
 // errAnswerRefused ends a call that would wait for an answer that the server does not take.
 var errAnswerRefused = &protocol.CallError{Reason: "the server has forgotten the session of the call, and did not take the answer to its question"}
-
-// cancel tells the server that the response is no longer needed: in the legacy era
-// a closed connection does not mean that.
-func (l *legacyConn) cancel(s *session, f *protocol.PendingCall) {
-	l.Background.Start(func(ctx context.Context) {
-		params := wire.SetMember(wire.Raw(`{}`), "requestId", wire.Raw(f.ID.String()))
-		if err := l.Endpoint.Send(ctx, s.header.ForCall(f.Call), wire.Message{Method: wire.NoteCancelled, Params: params}); err != nil {
-			l.Log.Debug("the server did not take a cancellation", zap.Error(err))
-		}
-	})
-}
 
 // forgotten reports whether err says that the server no longer knows the session: status
 // 404, or 400 from many servers. A JSON-RPC error with the id of the request and the code
@@ -273,9 +266,9 @@ func (l *legacyConn) serve(ctx context.Context) error {
 	}
 	stop()
 	<-done
-	l.Pending.Close(err)
+	pending := l.Pending.Close(err)
 	if ctx.Err() != nil {
-		l.endSession()
+		l.endSession(pending)
 	}
 	l.closed(l.session.Load())
 	return err
@@ -322,16 +315,16 @@ func unreachable(err error) error {
 	return nil
 }
 
-// endSession ends the session at the server (2025-11-25, basic/transports, "Session
-// Management"). Notifications that are on their way arrive before, as the server refuses them afterwards.
-func (l *legacyConn) endSession() {
-	s := l.session.Load()
+// endSession cancels the pending calls, and then ends the session at the server (2025-11-25,
+// basic/transports, "Session Management").
+func (l *legacyConn) endSession(pending []*protocol.PendingCall) {
+	ctx, cancel := context.WithTimeout(context.Background(), httpconn.CloseTimeout)
+	defer cancel()
+	s := l.session.Load() // the server has forgotten the sessions before, and their calls
+	l.EndCalls(l.Endpoint, s.header, pending)
 	if s.id == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), httpconn.CloseTimeout)
-	defer cancel()
-	l.Background.FinishWithin(ctx)
 	if err := endSession(ctx, l.Endpoint, s.header); err != nil {
 		l.Log.Debug("the session could not be ended at the server", zap.Error(err))
 	}
