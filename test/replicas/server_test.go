@@ -61,7 +61,6 @@ const progressPause = 10 * time.Millisecond
 func startServer(t *testing.T, name string, modern bool) *server {
 	t.Helper()
 	s := &server{done: make(map[string]int)}
-	life, end := context.WithCancel(context.Background()) // of questions that nobody answers: without it a session with one would never close
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{
 		SubscribeHandler: func(context.Context, *mcp.SubscribeRequest) error { return nil },
 		CompletionHandler: func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
@@ -103,9 +102,6 @@ func startServer(t *testing.T, name string, modern bool) *server {
 			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"question": question}, RequestState: "asked"}, nil
 		}
 		s.note("ask")
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(life, cancel)()
 		res, err := r.Session.Elicit(ctx, question)
 		if err != nil {
 			return nil, err
@@ -137,7 +133,6 @@ func startServer(t *testing.T, name string, modern bool) *server {
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{Stateless: modern}))
 	s.url = web.URL
 	t.Cleanup(func() {
-		end()
 		web.CloseClientConnections()
 		web.Close()
 		for session := range s.mcp.Sessions() {
