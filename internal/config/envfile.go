@@ -18,6 +18,7 @@ func (d *decoder) readVariables() {
 	if node == nil || node.Kind != yaml.ScalarNode || node.Value == "" {
 		return
 	}
+	d.vars.file = true
 	name, _, err := d.vars.expand(node.Value)
 	if err != nil || name == "" {
 		return // it is reported when the key is decoded

@@ -31,6 +31,7 @@ type expanded struct {
 	left   int // bytes that may still be expanded
 	done   []expansion
 	lacked map[string]unsetError // of env_file, the variables whose values refer to variables that are not set
+	file   bool                  // whether there is an env_file
 }
 
 func newExpander(src source) expander {
@@ -153,6 +154,7 @@ func (x *expander) unset(v UnsetVariable) error {
 	if lacked := x.lacked[v.Name]; lacked != nil {
 		return lacked
 	}
+	v.none = !x.file
 	return unsetError{v}
 }
 

@@ -23,6 +23,7 @@ type UnsetVariable struct {
 	Place Error
 
 	by   string // the variable of env_file whose value refers to this one, "" for none
+	none bool   // whether the configuration names no env_file
 	file string // why the file of ${file:PATH} cannot be read, "" for a variable
 }
 
@@ -33,9 +34,13 @@ func (e unsetError) Error() string {
 	if at := slices.IndexFunc(e, func(v UnsetVariable) bool { return v.file != "" }); at >= 0 {
 		return e[at].file
 	}
+	file := "env_file"
+	if e[0].none {
+		file += " (this configuration names none)"
+	}
 	if e[0].Input != "" {
-		return fmt.Sprintf("the host asks its user for %s; here the environment variable %s must be set, in the environment or in env_file",
-			configfile.Quote("${input:"+e[0].Input+"}"), e[0].Name)
+		return fmt.Sprintf("the host asks its user for %s; here the environment variable %s must be set, in the environment or in %s",
+			configfile.Quote("${input:"+e[0].Input+"}"), e[0].Name, file)
 	}
 	var names []string
 	for _, v := range e {
@@ -45,12 +50,12 @@ func (e unsetError) Error() string {
 		}
 		names = append(names, name)
 	}
-	const set = "in the environment or in env_file, or write ${%s:-default}"
+	set := "in the environment or in " + file + ", or write ${" + e[0].Name + ":-default}"
 	if len(e) == 1 {
-		return fmt.Sprintf("the environment variable %s is not set; set it "+set, names[0], e[0].Name)
+		return fmt.Sprintf("the environment variable %s is not set; set it %s", names[0], set)
 	}
 	last := len(e) - 1
-	return fmt.Sprintf("the environment variables %s and %s are not set; set them "+set, strings.Join(names[:last], ", "), names[last], e[0].Name)
+	return fmt.Sprintf("the environment variables %s and %s are not set; set them %s", strings.Join(names[:last], ", "), names[last], set)
 }
 
 // of returns what a variable of env_file lacks. A variable that it refers to may have lacked it already.
