@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/tlsfiles"
+	"mcpgateway/internal/upstream/diagnose"
 )
 
 // newCredentials translates the credentials for an upstream. It returns nil if they are
@@ -96,7 +98,14 @@ func Login(ctx context.Context, cfg *config.Config, name string, port int, show 
 	case u.URL == "":
 		return fmt.Errorf("the upstream %s is a program, which has what it needs from its env; a login is for a remote server", u.Name)
 	default:
-		return fmt.Errorf("the upstream %s takes no grants of users; set auth: {kind: user} for it first, such as with gateway add %s URL --oauth --replace", u.Name, u.Name)
+		such := ""
+		secret := slices.ContainsFunc(cfg.Secrets(os.LookupEnv), func(s string) bool { return strings.Contains(u.URL, s) })
+		if at, err := url.Parse(u.URL); err == nil && !secret && len(u.AllURLs()) == 1 {
+			if add := diagnose.ReplaceCommand(u.Name, at, "--oauth"); add != "" {
+				such = ", such as with " + add
+			}
+		}
+		return fmt.Errorf("the upstream %s takes no grants of users; set auth: {kind: user} for it first%s", u.Name, such)
 	}
 	grants, err := openGrants(cfg)
 	if err != nil {

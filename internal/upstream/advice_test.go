@@ -179,15 +179,17 @@ func TestAdviceForRemoteServers(t *testing.T) {
 
 	const cannot, secret = "cannot connect to the server", "hunter2"
 	for name, test := range map[string]struct {
-		url, advice, reason string // URL and HOST are placeholders, A_URL is the word URL
+		url, advice, reason string // URL and HOST are placeholders
 		header              string
 	}{
 		"401": {url: remote(401, "text/plain", ""), reason: "the server refuses the gateway's credentials (HTTP 401)",
-			advice: `URL answered HTTP 401: it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`},
+			advice: `URL answered HTTP 401: it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth, or run gateway add files URL --header 'Authorization: Bearer KEY' --replace`},
 		"401, with credentials": {url: remote(401, "text/plain", ""), reason: "the server refuses the gateway's credentials (HTTP 401)", header: "X-API-Key",
 			advice: `URL answered HTTP 401: the credentials under headers or auth are not accepted; check that they are the right ones and have not expired`},
 		"401 with OAuth": {url: oauth, reason: "the server refuses the gateway's credentials (HTTP 401)",
-			advice: `URL answered HTTP 401: this server uses OAuth: run gateway add files A_URL --oauth --replace, or set auth: {kind: user}; then run gateway login files`},
+			advice: `URL answered HTTP 401: this server uses OAuth: run gateway add files URL --oauth --replace, or set auth: {kind: user}; then run gateway login files`},
+		"401 with OAuth, at a URL with a key": {url: oauth + "?key=" + secret, reason: "the server refuses the gateway's credentials (HTTP 401)",
+			advice: `URL answered HTTP 401: this server uses OAuth: set auth: {kind: user}; then run gateway login files`},
 		"401 with OAuth, with credentials": {url: oauth, reason: "the server refuses the gateway's credentials (HTTP 401)", header: "X-API-Key",
 			advice: `URL answered HTTP 401: the credentials under headers or auth are not accepted; check that they are the right ones and have not expired. This server uses OAuth: auth: {kind: user} with gateway login files is another way`},
 		"403": {url: remote(403, httpconn.TypeJSON, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no\nadmin"}}`), reason: "the server refuses the gateway's credentials (HTTP 403)",
@@ -219,7 +221,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 				o.HTTP.Headers = map[string]string{test.header: secret}
 			}
 			advice, reason := failureMessages(t, o)
-			want := strings.NewReplacer("A_URL", "URL", "URL", diagnose.Show(at), "HOST", at.Host).Replace(test.advice)
+			want := strings.NewReplacer("URL", diagnose.Show(at), "HOST", at.Host).Replace(test.advice)
 			if name == "no such host" && strings.Contains(advice, "cannot be resolved now") {
 				want = advice // a machine without a network has no name server
 			}

@@ -291,10 +291,11 @@ func (o *Options) advice(why error) string {
 		return diagnose.Program(*o.Stdio, why)
 	case o.HTTP != nil:
 		at := o.HTTP.URL
-		if failed, ok := errors.AsType[*urlError](why); ok {
+		failed, several := errors.AsType[*urlError](why)
+		if several {
 			at, why = failed.url.URL, failed.err
 		}
-		return diagnose.Remote(diagnose.RemoteServer{Name: o.Name, URL: at, HasCredentials: o.HTTP.HasCredentials(), Mask: o.Mask}, why)
+		return diagnose.Remote(diagnose.RemoteServer{Name: o.Name, URL: at, OneOfSeveral: several, HasCredentials: o.HTTP.HasCredentials(), Mask: o.Mask}, why)
 	default:
 		return why.Error()
 	}

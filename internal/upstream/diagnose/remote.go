@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"syscall"
 )
@@ -17,6 +18,8 @@ import (
 type RemoteServer struct {
 	Name string // of the upstream
 	URL  *url.URL
+	// OneOfSeveral says that the upstream has further URLs.
+	OneOfSeveral bool
 	// HasCredentials says that requests carry configured credentials.
 	HasCredentials bool
 	// Mask removes secrets from a text of the server.
@@ -56,9 +59,17 @@ func (s RemoteServer) statusAdvice(r HTTPError) string {
 	case status == http.StatusUnauthorized && s.HasCredentials:
 		return "the credentials under headers or auth are not accepted; check that they are the right ones and have not expired"
 	case status == http.StatusUnauthorized && r.UsesOAuth():
-		return "this server uses OAuth: run gateway add " + s.Name + " URL --oauth --replace, or set auth: {kind: user}; then run gateway login " + s.Name
+		how := "set auth: {kind: user}"
+		if add := s.replacedBy("--oauth"); add != "" {
+			how = "run " + add + ", or " + how
+		}
+		return "this server uses OAuth: " + how + "; then run gateway login " + s.Name
 	case status == http.StatusUnauthorized:
-		return `it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`
+		how := `it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`
+		if add := s.replacedBy("--header 'Authorization: Bearer KEY'"); add != "" {
+			how += ", or run " + add
+		}
+		return how
 	case status == http.StatusForbidden && len(r.MissingScopes()) > 0:
 		lacks := "the scope"
 		if len(r.MissingScopes()) > 1 {
@@ -76,6 +87,27 @@ func (s RemoteServer) statusAdvice(r HTTPError) string {
 	default:
 		return "check url and headers against the server's documentation"
 	}
+}
+
+// replacedBy returns the command that replaces the entry of the server, "" if there is none to show.
+func (s RemoteServer) replacedBy(flags string) string {
+	if s.Name == "" || s.OneOfSeveral || s.Mask != nil && s.Mask(s.URL.String()) != s.URL.String() {
+		return ""
+	}
+	return ReplaceCommand(s.Name, s.URL, flags)
+}
+
+// plainURL matches a URL that a shell takes as one word.
+var plainURL = regexp.MustCompile(`^[A-Za-z0-9:/._~%@+,=-]+$`)
+
+// ReplaceCommand returns the command that replaces the entry of a server with a URL. It returns "" for a URL that has a part
+// that may be secret, or that needs quotes.
+func ReplaceCommand(name string, u *url.URL, flags string) string {
+	at := Show(u)
+	if at != u.String() || !plainURL.MatchString(at) {
+		return ""
+	}
+	return "gateway add " + name + " " + at + " " + flags + " --replace"
 }
 
 // networkAdvice explains an error of the network, "" if the error is not known.
