@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -23,6 +24,9 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 		return fmt.Errorf("the upstream %s needs no grant: its configuration does not have auth: {kind: user}", s.o.Upstream)
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("another program uses the port %d of 127.0.0.1, to which the browser is to return: choose another port with --port, or end that program", port)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot listen for the response: %w; choose another port with --port", err)
 	}

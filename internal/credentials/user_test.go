@@ -3,6 +3,7 @@ package credentials
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -330,8 +331,10 @@ func TestLoginOnABusyPort(t *testing.T) {
 	defer l.Close()
 	as := gatewaytest.NewAuthServer(t, nil)
 	s := userSource(t, as, newClock(), NewStore(""))
-	err = Login(t.Context(), s, l.Addr().(*net.TCPAddr).Port, func(url string) { t.Errorf("the user is sent to %s", url) })
-	if err == nil || !strings.Contains(err.Error(), "address already in use; choose another port with --port") || as.Requests("/register") != 0 {
+	port := l.Addr().(*net.TCPAddr).Port
+	err = Login(t.Context(), s, port, func(url string) { t.Errorf("the user is sent to %s", url) })
+	want := fmt.Sprintf("another program uses the port %d of 127.0.0.1, to which the browser is to return: choose another port with --port, or end that program", port)
+	if err == nil || err.Error() != want || as.Requests("/register") != 0 {
 		t.Errorf("got %v", err)
 	}
 	if err := login(t, s); err != nil {
