@@ -66,7 +66,7 @@ func newCheck() *cobra.Command {
 	cmd.Flags().BoolVar(&o.offline, "offline", false, "connect to nothing")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	cmd.Flags().StringArrayVar(&o.probe, "probe", nil, "also check answers of the upstream `NAME`; may be repeated")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long all upstreams together may take to start, as `DURATION`")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "how long all upstreams together may take to start, as `DURATION`; 0 means the limits of the upstreams")
 	cmd.Flags().DurationVar(&o.callTimeout, "call-timeout", 10*time.Second, "how long each answer may take with --probe, as `DURATION`")
 	complete(cmd, "probe", o.upstreamNames)
 	return cmd

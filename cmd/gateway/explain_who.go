@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -75,7 +74,7 @@ func (o *explainOptions) examine(cmd *cobra.Command, cfg *config.Config, q *insp
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
+	ctx, cancel := within(cmd.Context(), o.timeout)
 	defer cancel()
 	x, err := clientauth.Examine(ctx, cfg, text, o.profile)
 	if err != nil {

@@ -157,7 +157,7 @@ func (o *listOptions) missing(ctx context.Context, v *gateway.InProcess, view *c
 		got.Unavailable = append(got.Unavailable, unavailable{u.Upstream, reason})
 	}
 	if o.url != "" && up > 0 {
-		timed, cancel := context.WithTimeout(ctx, o.timeout)
+		timed, cancel := within(ctx, o.timeout)
 		defer cancel()
 		got.Unavailable = append(got.Unavailable, unavailableBehind(timed, v)...)
 	}

@@ -225,28 +225,33 @@ func visit(cmd *cobra.Command, cfg *config.Config, source string, timeout time.D
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeout)
-		defer cancel()
-	}
+	ctx, cancel := within(ctx, timeout)
+	defer cancel()
 	return g.RunInProcess(ctx, do)
+}
+
+// within returns a context that ends after timeout with errTimeout as its cause. A timeout of 0 is none.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, timeout, errTimeout)
 }
 
 // timeoutFlag adds --timeout to a verb that waits for all upstreams.
 func timeoutFlag(cmd *cobra.Command, to *time.Duration) {
-	cmd.Flags().DurationVar(to, "timeout", 30*time.Second, "how long all upstreams together may take, as `DURATION`")
+	cmd.Flags().DurationVar(to, "timeout", 30*time.Second, "how long all upstreams together may take, as `DURATION`; 0 means their own limits")
 }
 
 // visitStarted is visit for verbs that read the lists of upstreams: do is called after all have finished
-// their first attempt, or after timeout. Until then a terminal shows the upstreams that have not.
+// their first attempt, or after timeout, if timeout is not 0. Until then a terminal shows the upstreams that have not.
 func visitStarted(cmd *cobra.Command, cfg *config.Config, source string, timeout time.Duration,
 	do func(ctx context.Context, v *gateway.InProcess, screen *console.Screen) error,
 ) error {
 	progress := newProgress(cmd)
 	return visit(cmd, cfg, source, 0, progress.watch, func(ctx context.Context, v *gateway.InProcess) error {
 		progress.begin(v.Upstreams())
-		timed, cancel := context.WithTimeout(ctx, timeout)
+		timed, cancel := within(ctx, timeout)
 		defer cancel()
 		err := v.WaitStarted(timed)
 		progress.screen.Status("")
