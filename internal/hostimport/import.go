@@ -347,7 +347,11 @@ func (im *importer) nameServers() {
 			s.name = strings.TrimRight(base[:min(len(base), config.MaxName-len(end))], "-") + end
 		}
 		if first := taken[base]; first != nil {
-			im.warnServer(s, "is named %s here, since %s at %s:%v is named %s", s.name, configfile.Quote(first.key), first.file, first.at, base)
+			other := "the server"
+			if first.key != base {
+				other = configfile.Quote(first.key)
+			}
+			im.warnServer(s, "is named %s here, since %s at %s:%v is named %s", s.name, other, first.file, first.at, base)
 		} else if im.hasUpstream(base) {
 			im.warnServer(s, "is named %s here, since the upstream %s is another server", s.name, base)
 		} else if s.name != s.key {
