@@ -3,6 +3,7 @@ package configfile
 import (
 	"bytes"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -27,8 +28,12 @@ func NewEdit(name string, data []byte) (*Edit, *Error) {
 		return nil, err
 	}
 	e.root = root
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".json", ".jsonc", ".toml":
+		return nil, e.refuse(root, "is not YAML, and only a gateway.yaml is edited: change this file by hand, or make a gateway.yaml of a host's servers with gateway import %s -o gateway.yaml", name)
+	}
 	if root.Kind != yaml.MappingNode || root.Style&yaml.FlowStyle != 0 || bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-		return nil, e.refuse(root, "cannot be edited: it is not a mapping in YAML's block style, key: value on lines of its own; JSON and TOML are not edited")
+		return nil, e.refuse(root, "cannot be edited: it is not a mapping in YAML's block style, key: value on lines of its own; write it so, or edit it by hand")
 	}
 	return e, nil
 }

@@ -99,6 +99,35 @@ func (u *unreadable) Error() string {
 	return fmt.Sprintf("%s: cannot be read: %v", u.path, Reason(u.err))
 }
 
+// unwritable is an error of making or writing a file, with advice.
+type unwritable struct {
+	text string
+	err  error
+}
+
+func (u *unwritable) Unwrap() error { return u.err }
+func (u *unwritable) Error() string { return u.text }
+
+// Unwritable is an error that says why a file cannot be written, and what to do. It unwraps to err. An error that is not
+// about the folder or the rights stays as it is.
+func Unwritable(path string, err error) error {
+	folder := filepath.Dir(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &unwritable{fmt.Sprintf("%s: there is no folder %s; make it first, or name another file", path, folder), err}
+	case errors.Is(err, syscall.ENOTDIR):
+		return &unwritable{fmt.Sprintf("%s: a part of the path is a file and not a folder; name another file", path), err}
+	case errors.Is(err, syscall.EROFS):
+		return &unwritable{path + ": cannot be written, since its file system is read-only; use another folder", err}
+	case errors.Is(err, fs.ErrPermission):
+		if full, err := filepath.Abs(folder); err == nil {
+			folder = full
+		}
+		return &unwritable{fmt.Sprintf("%s: the user that this runs as may not write it or its folder %s; give them the right to, such as with chmod or chown, or use another folder", path, folder), err}
+	}
+	return err
+}
+
 // Reason is the cause of an error of [Read], without the name of the file.
 func Reason(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
