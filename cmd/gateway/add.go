@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"gopkg.in/yaml.v3"
@@ -37,7 +40,8 @@ func newAdd() *cobra.Command {
 			"as it is, comments too. Without a file add makes ./gateway.yaml.\n\n" +
 			"Values of --env and --header, and secrets in arguments and in the URL, go to the\n" +
 			"env_file (gateway.env, readable for you only), and gateway.yaml refers to them.\n" +
-			"You can write a reference yourself: --env 'TOKEN=${TOKEN}'.",
+			"You can write a reference yourself: --env 'TOKEN=${TOKEN}'. $${ stands for the\n" +
+			"characters ${.",
 		Example: "  gateway add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes\n" +
 			"  gateway add github --env TOKEN=ghp_… -- github-mcp-server stdio\n" +
 			"  gateway add search https://mcp.example.com/mcp --header 'X-Key: …'\n" +
@@ -51,7 +55,7 @@ func newAdd() *cobra.Command {
 		}
 		return unknownFlag(cmd, err)
 	})
-	o.configFlag(cmd)
+	o.editFlag(cmd)
 	cmd.Flags().StringArrayVarP(&o.headers, "header", "H", nil, "`HEADER` for the URL, as 'NAME: VALUE'; may be repeated")
 	cmd.Flags().StringArrayVarP(&o.env, "env", "e", nil, "variable of the command, as `NAME=VALUE`; repeatable")
 	cmd.Flags().StringVar(&o.transport, "transport", "", "`TRANSPORT` of the URL: http or sse; both by default")
@@ -74,11 +78,11 @@ func (o *addOptions) check(args []string, dash int) error {
 	case len(args) == 0:
 		return usageError{errors.New("add needs a name, and a command or a URL: gateway add NAME -- COMMAND, or gateway add NAME URL")}
 	case config.NameOf(args[0]) != args[0]:
-		return usageError{fmt.Errorf("%s cannot be a name: use at most 32 of a-z 0-9 -, such as %s", configfile.Quote(args[0]), config.NameOf(args[0]))}
+		return usageError{fmt.Errorf("%s cannot be a name: use at most 32 of a-z 0-9 -, beginning with a letter, such as %s", configfile.Quote(args[0]), nameLike(args[0]))}
 	case len(args) == 1:
 		return usageError{fmt.Errorf("add %s needs a command or a URL: gateway add %s -- COMMAND, or gateway add %s URL", args[0], args[0], args[0])}
 	case remote && isHost.MatchString(args[1]):
-		return usageError{fmt.Errorf("%s has no scheme: gateway add %s https://%s, or for a command: gateway add %s -- %s", args[1], args[0], args[1], args[0], args[1])}
+		return usageError{fmt.Errorf("%s has no scheme: gateway add %s %s://%s, or for a command: gateway add %s -- %s", args[1], args[0], usualScheme(args[1]), args[1], args[0], args[1])}
 	case remote && !isURL.MatchString(args[1]) && brokenURL.MatchString(args[1]):
 		return usageError{fmt.Errorf("%s is not a URL: write it as https://HOST/PATH", args[1])}
 	case dash < 0 && !(remote && isURL.MatchString(args[1])), dash > 1:
@@ -97,6 +101,23 @@ func (o *addOptions) check(args []string, dash int) error {
 		return nil
 	}
 	return usageError{fmt.Errorf("--transport %s: must be http or sse", o.transport)}
+}
+
+// nameLike is a name for a text that is none.
+func nameLike(text string) string {
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return "files" // too little would be left of the text
+	}
+	return config.NameOf(text)
+}
+
+// usualScheme is the scheme with which a host, without its own scheme, most likely serves: TLS is unusual on loopback.
+func usualScheme(at string) string {
+	u, err := url.Parse("http://" + at)
+	if err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
+		return "http"
+	}
+	return "https"
 }
 
 func (o *addOptions) run(cmd *cobra.Command, args []string) error {
@@ -229,7 +250,7 @@ func (e *edited) imported(name string, entry map[string]any) (*hostimport.Result
 	if err != nil {
 		return nil, err
 	}
-	o := hostimport.Options{Taken: e.taken, Gateways: true} // the user means it; save finds a loop
+	o := hostimport.Options{Taken: e.taken, Gateways: true, Escapes: true} // the user means it; save finds a loop
 	im, err := o.Import(hostimport.File{Name: "add.json", Data: data, Folder: folder})
 	var errs config.Errors
 	if errors.As(err, &errs) { // the positions mean nothing to the user

@@ -27,9 +27,10 @@ type edited struct {
 	before  *config.Config // nil if the file has errors, such as no upstreams
 	section string         // the key of the upstreams in the file
 	env     *hostconfig.File
-	values  string // the new content of env
-	text    string // of the file, without an entry that is replaced
-	isNew   bool   // whether this command has made the file
+	values  string   // the new content of env
+	text    string   // of the file, without an entry that is replaced
+	isNew   bool     // whether this command has made the file
+	others  []string // files that may refer to the variables of env, too; read by isLeftOver
 }
 
 // defaultEnvFile is the env_file of a configuration that has none, beside it.
@@ -88,9 +89,15 @@ func newEdited(name string, file *hostconfig.File) (*edited, error) {
 	return e, nil
 }
 
+var inputRef = regexp.MustCompile(`\$\{input:([^}]*)\}`)
+
 // uses reports whether a text refers to a variable.
 func uses(text, variable string) bool {
-	return regexp.MustCompile(`\$\{(env:)?` + regexp.QuoteMeta(variable) + `(:-|\})`).MatchString(text)
+	if regexp.MustCompile(`\$\{(env:)?` + regexp.QuoteMeta(variable) + `(:-|\})`).MatchString(text) {
+		return true
+	}
+	inputs := inputRef.FindAllStringSubmatch(text, -1)
+	return slices.ContainsFunc(inputs, func(m []string) bool { return config.InputVariable(m[1]) == variable })
 }
 
 // sets reports whether a file of variables has a variable.
@@ -98,9 +105,10 @@ func sets(values, variable string) bool {
 	return regexp.MustCompile(`(?m)^[ \t]*(export )?` + regexp.QuoteMeta(variable) + `[ \t]*=`).MatchString(values)
 }
 
-// taken reports whether a variable must not get a new value. The environment takes precedence over the env_file.
-func (e *edited) taken(variable string) bool {
-	return isSet(variable) || uses(e.text, variable) || sets(e.values, variable)
+// taken reports whether a variable must not get a new value. The environment takes precedence over the env_file. A value
+// that is left over may be replaced, but it is not taken for one that the user is to set.
+func (e *edited) taken(variable string, moved bool) bool {
+	return isSet(variable) || uses(e.text, variable) || sets(e.values, variable) && !(moved && e.isLeftOver(variable))
 }
 
 // isSet reports whether the environment has a variable.
@@ -109,10 +117,16 @@ func isSet(variable string) bool {
 	return set
 }
 
-// addValues adds lines of variables to the env_file, and the key env_file if the configuration has none.
-func (e *edited) addValues(lines string) error {
-	if lines == "" {
+// addValues adds the values of variables to the env_file. The configuration gets the key env_file if it has none and a
+// variable is there or remains to be set.
+func (e *edited) addValues(variables []hostimport.Variable, lines string) error {
+	if !slices.ContainsFunc(variables, func(v hostimport.Variable) bool { return v.Moved || !isSet(v.Name) }) {
 		return nil
+	}
+	for _, v := range variables {
+		if v.Moved {
+			e.values = written(v.Name).ReplaceAllString(e.values, "") // what is left over
+		}
 	}
 	if e.values == "" {
 		e.values = "# Variables for " + filepath.Base(e.name) + ", which names this file as env_file. Keep it secret.\n"
@@ -158,10 +172,13 @@ func (e *edited) save(stderr io.Writer, changed ...string) error {
 	e.warnNew(stderr, after.Warnings)
 	if e.values != string(e.env.Data) {
 		if err := e.env.Overwrite([]byte(e.values)); err != nil {
-			return err
+			return configfile.Unwritable(e.env.Name, err)
 		}
 	}
-	return e.file.Overwrite(e.Bytes())
+	if err := e.file.Overwrite(e.Bytes()); err != nil {
+		return configfile.Unwritable(e.name, err)
+	}
+	return nil
 }
 
 // warnNew prints the warnings about upstreams that the file did not have before. Lines may have moved.
@@ -201,7 +218,7 @@ func (e *edited) add(im *hostimport.Result) error {
 			return config.Errors{bad}
 		}
 	}
-	return e.addValues(im.Values.Reveal())
+	return e.addValues(im.Variables, im.Values.Reveal())
 }
 
 // tell prints where values went, which variables to set, and that a running gateway needs nothing.
@@ -211,7 +228,7 @@ func (e *edited) tell(out io.Writer, variables []hostimport.Variable) {
 		if v.Moved {
 			moved = append(moved, v.Name)
 		} else if !isSet(v.Name) && !sets(e.values, v.Name) {
-			note := strings.TrimSpace(variableSource(v))
+			note := variableSource(v)
 			if note != "" {
 				note = "\n    " + note
 			}

@@ -61,7 +61,7 @@ func newImport() *cobra.Command {
 	cmd.Flags().StringVarP(&o.out, "output", "o", "", "`FILE` to write, instead of standard output")
 	cmd.Flags().StringVar(&o.env, "env", "", "`FILE` for the values that were moved, to load in a shell")
 	cmd.Flags().BoolVar(&o.merge, "merge", false, "add the servers to an existing gateway.yaml")
-	o.configFlag(cmd)
+	o.editFlag(cmd)
 	cmd.Flags().BoolVar(&o.force, "force", false, "replace files that exist")
 	return cmd
 }
@@ -84,7 +84,7 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	opts := hostimport.Options{Program: programName()}
 	if o.out != "" && o.env != "" {
-		opts.EnvFile, opts.Taken = relativeTo(filepath.Dir(o.out), o.env), isSet
+		opts.EnvFile, opts.Taken = relativeTo(filepath.Dir(o.out), o.env), func(variable string, _ bool) bool { return isSet(variable) }
 	}
 	im, err := opts.Import(files...)
 	if err != nil {
@@ -185,7 +185,7 @@ func (f output) write(force bool) error {
 		return f.exists()
 	}
 	if err != nil {
-		return err
+		return configfile.Unwritable(f.name, err)
 	}
 	if f.mode&0o077 == 0 { // an existing file keeps its mode otherwise
 		err = file.Chmod(f.mode)
@@ -217,8 +217,12 @@ func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 		} else {
 			fmt.Fprintf(stderr, "\nSet these environment variables before you continue:\n\n")
 		}
+		width := 0
 		for _, v := range unset {
-			folded(stderr, "  %s%s\n", v.Name, variableSource(v))
+			width = max(width, len(v.Name))
+		}
+		for _, v := range unset {
+			folded(stderr, "  %s\n", strings.TrimRight(fmt.Sprintf("%-*s   %s", width, v.Name, variableSource(v)), " "))
 		}
 		fmt.Fprintln(stderr)
 	}
@@ -272,8 +276,5 @@ func variableSource(v hostimport.Variable) string {
 	case about == "" && len(v.Uses) > 0:
 		about = "for " + v.Uses[0]
 	}
-	if about == "" {
-		return ""
-	}
-	return "   " + strings.ReplaceAll(about, "\n", " ")
+	return strings.ReplaceAll(about, "\n", " ")
 }

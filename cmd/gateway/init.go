@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/hostconfig"
 	"mcpgateway/internal/hostimport"
@@ -63,6 +65,9 @@ func newInit() *cobra.Command {
 func (o *initOptions) run(cmd *cobra.Command, name string) error {
 	if _, err := os.Lstat(name); err == nil && !o.force {
 		return fmt.Errorf("%s exists already; add servers to it with gateway add or gateway import --merge, or replace it with --force", name)
+	}
+	if err := checkFolder(name); err != nil {
+		return err // before a question
 	}
 	out := cmd.OutOrStdout()
 	take, files, err := o.choose(cmd)
@@ -126,13 +131,23 @@ func (o *initOptions) choose(cmd *cobra.Command) (take bool, files []hostimport.
 // writeNew writes a new configuration, and the JSON Schema beside it.
 func writeNew(out io.Writer, name string, force bool) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return configfile.Unwritable(name, err)
+	}
+	kept, err := replaceKept(name, force)
+	if err != nil {
 		return err
 	}
 	f := output{name: name, flag: "another name", mode: 0o644, data: []byte(newConfiguration)}
-	if err := f.write(force); err != nil {
+	if kept == "" {
+		err = f.write(force)
+	}
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s is written.\n", name)
+	if kept != "" {
+		fmt.Fprintf(out, "The file before is kept as %s.\n", kept)
+	}
 	schema, err := hostconfig.Read(filepath.Join(filepath.Dir(name), schemaFile))
 	if err != nil {
 		return err
@@ -143,9 +158,44 @@ func writeNew(out io.Writer, name string, force bool) error {
 	return writeSchema(schema.Name)
 }
 
+// replaceKept replaces a file by the new configuration, and returns the name of the backup. It returns "" if there is no
+// file, or only what init has written.
+func replaceKept(name string, force bool) (kept string, err error) {
+	if !force {
+		return "", nil
+	}
+	f, err := hostconfig.Read(name)
+	if err != nil || !f.Exists || string(f.Data) == newConfiguration {
+		return "", err
+	}
+	if err := f.Replace([]byte(newConfiguration)); err != nil {
+		return "", configfile.Unwritable(name, err)
+	}
+	return f.Backup(), nil
+}
+
+// checkFolder returns an error if a file cannot be made in its folder, or that folder in the one above.
+func checkFolder(name string) error {
+	folder := filepath.Dir(name)
+	for {
+		if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) || folder == filepath.Dir(folder) {
+			break
+		}
+		folder = filepath.Dir(folder)
+	}
+	f, err := os.CreateTemp(folder, ".gateway.*.tmp")
+	if err != nil {
+		return configfile.Unwritable(name, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // writeSchema writes the JSON Schema, readable for everybody.
 func writeSchema(name string) error {
-	return os.WriteFile(name, config.JSONSchema(), 0o644)
+	if err := os.WriteFile(name, config.JSONSchema(), 0o644); err != nil {
+		return configfile.Unwritable(name, err)
+	}
+	return nil
 }
 
 // newConfiguration is the file that init writes.

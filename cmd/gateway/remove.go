@@ -26,7 +26,7 @@ func newRemove() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.remove(cmd, args[0]) },
 	}
-	o.configFlag(cmd)
+	o.editFlag(cmd)
 	return cmd
 }
 

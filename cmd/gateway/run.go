@@ -67,6 +67,12 @@ func (o *runOptions) configFlag(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("config", configExtensions...) // fails only for an unknown flag
 }
 
+// editFlag is configFlag for a verb that edits the file.
+func (o *runOptions) editFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.file, "config", "c", "", "the gateway.yaml to edit, a `FILE` in YAML")
+	_ = cmd.MarkFlagFilename("config", "yaml", "yml") // fails only for an unknown flag
+}
+
 // run serves until the first SIGINT or SIGTERM, then drains. A second signal ends the process
 // immediately.
 func (o *runOptions) run(cmd *cobra.Command) error {

@@ -35,14 +35,17 @@ func (f File) isGemini() bool {
 type Options struct {
 	// Into is the configuration that the servers are added to. Servers that it has are left out.
 	Into *config.Config
-	// Taken reports whether a variable must not be used for a value that is moved; nil: all may.
-	Taken func(variable string) bool
+	// Taken reports whether a variable that needs a name must not get this one; nil: all are free. moved says that the file
+	// of the host has the value of the variable, which replaces one that is there; else the user sets it.
+	Taken func(variable string, moved bool) bool
 	// EnvFile is the value of env_file in the result, for the file that has Result.Env; "" for none.
 	EnvFile string
 	// Program is the name of the gateway's own program, without a folder. Servers that start it are left out.
 	Program string
 	// Gateways keeps servers that are this gateway, or start one.
 	Gateways bool
+	// Escapes takes $${ as gateway.yaml does, for the characters ${. Hosts have no such escape.
+	Escapes bool
 }
 
 // Server is one server of a result.

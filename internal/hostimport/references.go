@@ -93,6 +93,11 @@ var geminiRef = regexp.MustCompile(hostRefs + `|\$([A-Za-z_][A-Za-z0-9_]*)`)
 // not set as text, so a $ in a password may look like one. Only in a value that consists of references alone is it a
 // variable that the user has yet to set: only that upstream waits for it.
 func (im *importer) refs(value string, at configfile.Path) string {
+	if im.Escapes {
+		if before, after, found := strings.Cut(value, "$${"); found {
+			return im.refs(before, at) + "${" + im.refs(after, at)
+		}
+	}
 	var b strings.Builder
 	end := 0
 	known := hostRef
@@ -296,7 +301,7 @@ func variableName(upstream, key string) string {
 func (im *importer) nameVariables() {
 	taken := make(map[string]bool)
 	used := im.used()
-	isTaken := func(name string) bool { return taken[name] || im.Taken != nil && im.Taken(name) }
+	isTaken := func(s *placeholder) bool { return taken[s.name] || im.Taken != nil && im.Taken(s.name, s.moved) }
 	for _, s := range used {
 		if name, _, _ := strings.Cut(s.ref, ":-"); s.ref != "" {
 			taken[name] = true
@@ -307,7 +312,7 @@ func (im *importer) nameVariables() {
 			continue
 		}
 		s.name = s.base
-		for n := 2; isTaken(s.name); n++ {
+		for n := 2; isTaken(s); n++ {
 			s.name = fmt.Sprintf("%s_%d", s.base, n)
 		}
 		taken[s.name] = true

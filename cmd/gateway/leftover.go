@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
+)
+
+// written matches a line of the env_file in the form in which add and import write the value of a variable.
+func written(variable string) *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(variable) + `=(?:'(?:[^'\n]|'\\'')*'|"(?:[^"\\\n]|\\.)*")(?:\n|\z)`)
+}
+
+// isLeftOver reports whether the env_file has a value that an earlier add or import wrote and that nothing refers to any
+// more, neither the files of this configuration nor those of another one beside it.
+func (e *edited) isLeftOver(variable string) bool {
+	if e.before == nil || e.before.EnvFile == "" || strings.Count(e.values, variable+"=") != 1 || !written(variable).MatchString(e.values) {
+		return false
+	}
+	if e.others == nil {
+		e.others = append(e.readBy(), e.beside()...)
+	}
+	return !slices.ContainsFunc(append([]string{e.text, e.values}, e.others...), func(text string) bool { return uses(text, variable) })
+}
+
+// readBy returns the files that the configuration refers to, such as those with rules.
+func (e *edited) readBy() (texts []string) {
+	note := config.WithFiles(func(_ string, data []byte) { texts = append(texts, string(data)) })
+	_, _ = config.Parse(e.name, e.file.Data, lookupEnv, note) // it was parsed without an error before
+	return texts
+}
+
+// beside returns the other configurations in the folders of the configuration and of the env_file: they may name the same
+// env_file.
+func (e *edited) beside() (texts []string) {
+	for _, folder := range slices.Compact([]string{filepath.Dir(e.name), filepath.Dir(e.env.Name)}) {
+		entries, _ := os.ReadDir(folder) // a folder that cannot be read has no configuration either
+		for _, f := range entries {
+			path, ext := filepath.Join(folder, f.Name()), strings.TrimPrefix(filepath.Ext(f.Name()), ".")
+			if f.IsDir() || !slices.Contains(configExtensions, strings.ToLower(ext)) || sameFile(path, e.name) {
+				continue
+			}
+			if data, err := configfile.Read(path); err == nil {
+				texts = append(texts, string(data))
+			}
+		}
+	}
+	return texts
+}
