@@ -14,15 +14,15 @@ func TestRefusals(t *testing.T) {
 		{"cursor", `{"mcpServers": []}`, "mcpServers must be an object"},
 		{"cursor", `{"mcpServers": null}`, "mcpServers must be an object"},
 		{"cursor", `[]`, "it must hold a JSON object"},
-		{"cursor", `{"mcpServers": {}`, "it is not JSON: "},
+		{"cursor", `{"mcpServers": {}`, "line 1, column 18: not valid JSON: "},
 		{"cursor", `{"mcpServers": {}, "mcpServers": {}}`, "it has mcpServers 2 times"},
 		{"cursor", `{"mcpServers": {"a": {}, "a": {}}}`, `mcpServers has "a" 2 times`},
 		{"cursor", `{"mcpServers": {"\u0067ateway": {"command": "x"}}}`, `"gateway" is another server (x) there`},
 		{"cursor", `{"mcpServers": {"gateway": 1}}`, `"gateway" is another server there`},
 		{"cursor", `{"mcpServers": {"gateway": {"url": "https://u:p@a.example/mcp?key=1"}}}`, `"gateway" is another server (https://a.example/mcp) there`},
-		{"codex", `mcp_servers = {a = {command = "x"}}`, "cannot be edited safely; change mcp_servers by hand"},
+		{"codex", `mcp_servers = {a = {command = "x"}}`, "mcp_servers has a form that cannot be edited safely"},
 		{"codex", `mcp_servers = 1`, "mcp_servers must be a table"},
-		{"codex", "[mcp_servers\n", "it is no TOML: line 1"},
+		{"codex", "[mcp_servers\n", "line 1, column 13: not valid TOML: "},
 		{"codex", "[mcp_servers.gateway]\ncommand = \"x\"\n", `"gateway" is another server (x) there`},
 	} {
 		h, _ := Find(tc.host)
@@ -41,6 +41,61 @@ func TestRefusals(t *testing.T) {
 	var conflict *Conflict
 	if _, err := cursor.Disconnect([]byte(`{"mcpServers": {"gateway": {"command": "npx", "args": ["stdio"]}}}`), "gateway", nil); !errors.As(err, &conflict) {
 		t.Errorf("disconnect of another server: %v", err)
+	}
+}
+
+// A file that its host cannot read is refused, at the place of the first mistake. What hosts read is from Claude Code 2.1,
+// Gemini CLI 0.61, and the reports of users of Claude Desktop.
+func TestDialects(t *testing.T) {
+	const (
+		comment  = "{\n  \"url\": \"http://\\\"/*\", // é\n  \"mcpServers\": {}\n}"
+		block    = "{\"é\": 1 /* , */}"
+		trailing = "{\n  \"mcpServers\": {}, // \"\n}"
+		array    = "{\"a\": [1, 2 , ]}"
+		mark     = "\ufeff{}"
+	)
+	for _, tc := range []struct {
+		file string
+		// want is the error by host; a host without one reads the file
+		want map[string]string
+	}{
+		{comment, map[string]string{"claude-code": "line 2, column 25: Claude Code cannot read the file with a comment here", "claude-desktop": "line 2, column 25: "}},
+		{block, map[string]string{"claude-code": "line 1, column 9: ", "claude-desktop": "line 1, column 9: "}},
+		{trailing, map[string]string{"claude-code": "line 2, column 21: ", "claude-desktop": "line 2, column 21: ", "gemini": "line 2, column 19: Gemini CLI cannot read the file with a comma before } here"}},
+		{array, map[string]string{"claude-code": "line 1, column 13: ", "claude-desktop": "line 1, column 13: ", "gemini": "line 1, column 13: Gemini CLI cannot read the file with a comma before ] here"}},
+		{mark, map[string]string{"claude-desktop": "line 1, column 1: Claude Desktop cannot read the file with a byte order mark", "gemini": "line 1, column 1: "}},
+		{"{\"a\": \"// , }\"}", nil},
+	} {
+		for _, h := range Hosts() {
+			if h.toml {
+				continue
+			}
+			want := tc.want[h.Name]
+			_, err := h.Connect([]byte(tc.file), "gateway", stdio)
+			if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+				t.Errorf("%s, %q: %v, want %q", h.Name, tc.file, err, want)
+			}
+			if _, _, entryErr := h.Entry([]byte(tc.file), "gateway", nil); (entryErr == nil) != (want == "") {
+				t.Errorf("%s, %q: the entry is read: %v", h.Name, tc.file, entryErr)
+			}
+		}
+	}
+}
+
+// Added names what a user has added to an entry or changed in it.
+func TestAdded(t *testing.T) {
+	for entry, want := range map[string]string{
+		`{"type": "stdio", "command": "/b/gateway", "args": ["stdio", "-c", "/g.yaml"], "env": {}}`: "",
+		`{"command": "/b/gateway", "args": ["stdio", "-c", "/g.yaml", "--profile", "x"]}`:           "",
+		`{"command": "/b/gateway", "args": ["stdio", "-c", "/g.yaml"], "env": {"A": "b"}}`:          "env",
+		`{"command": "docker-gateway", "args": ["stdio"]}`:                                          "args",
+		`{"type": "http", "url": "http://127.0.0.1/mcp"}`:                                           "",
+		`{"type": "sse", "url": "http://127.0.0.1/mcp", "headers": {"A": "b"}, "disabled": false}`:  "disabled headers type",
+	} {
+		h, _ := Find("claude-code")
+		if got := strings.Join(h.Added([]byte(`{"mcpServers": {"gateway": `+entry+`}}`), "gateway"), " "); got != want {
+			t.Errorf("%s: %q, want %q", entry, got, want)
+		}
 	}
 }
 
@@ -115,7 +170,7 @@ func TestDisconnectFromWithin(t *testing.T) {
 		}
 	}
 	codex, _ := Find("codex")
-	if _, err := codex.Disconnect([]byte("[mcp_servers]\ngateway = { url = \"http://127.0.0.1/mcp\" }\n"), "gateway", nil); err == nil || !strings.Contains(err.Error(), "by hand") {
+	if _, err := codex.Disconnect([]byte("[mcp_servers]\ngateway = { url = \"http://127.0.0.1/mcp\" }\n"), "gateway", nil); err == nil || !errors.Is(err, ErrForm) {
 		t.Errorf("an inline table: %v", err)
 	}
 }

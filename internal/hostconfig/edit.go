@@ -25,6 +25,20 @@ func (c *Conflict) Error() string {
 	return fmt.Sprintf("%q is %s there", c.Name, other)
 }
 
+// SyntaxError is the error of a file that its host cannot read.
+type SyntaxError struct {
+	Line, Col int // from 1
+	Msg       string
+}
+
+// Error implements error.
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Col, e.Msg)
+}
+
+// ErrForm is the error of a file in which an entry cannot be edited without a change of something else.
+var ErrForm = errors.New("a form that cannot be edited safely")
+
 // ErrAbsent is the error of [Host.Disconnect] if there is no entry with the name.
 var ErrAbsent = errors.New("there is no such server")
 
@@ -44,6 +58,9 @@ func (h Host) parse(data []byte) (document, error) {
 	if h.toml {
 		return parseTOML(data, h.Key)
 	}
+	if bad := h.unreadable(data); bad != nil {
+		return nil, bad
+	}
 	return parseJSON(data, h.Key)
 }
 
@@ -59,6 +76,26 @@ func (h Host) Entry(data []byte, name string, before []byte) (Entry, bool, error
 		return e, found, nil
 	}
 	return Entry{}, found, nil
+}
+
+// Added returns the members of the entry under a name that [Host.Connect] does not write or writes otherwise, sorted.
+func (h Host) Added(data []byte, name string) []string {
+	servers, _ := h.servers(data) // the caller has read the entry
+	value, _ := servers[name].(map[string]any)
+	e, _ := entryOf(value)
+	written := h.decoded(e)
+	var added []string
+	for key, v := range value {
+		m, isMap := v.(map[string]any)
+		if empty := isMap && len(m) == 0; !empty && !reflect.DeepEqual(v, written[key]) {
+			added = append(added, key)
+		}
+	}
+	if e.URL == "" && (len(e.Args) < 3 || e.Args[1] != "-c") {
+		added = append(added, "args")
+	}
+	slices.Sort(added)
+	return added
 }
 
 // Others returns the names of the servers of a file that are enabled, without the one under a name and without commands
@@ -204,7 +241,7 @@ func (h Host) verify(before document, after []byte, name string, entry map[strin
 			return nil
 		}
 	}
-	return fmt.Errorf("the file has a form that cannot be edited safely; change %s by hand", h.Key)
+	return fmt.Errorf("%s has %w", h.Key, ErrForm)
 }
 
 func cloned(m map[string]any) map[string]any {

@@ -18,12 +18,19 @@ type Host struct {
 	Look string
 
 	toml     bool
+	json     dialect
 	url      string // the member for a URL, "" if the host takes only commands
 	typed    bool   // a member type says stdio or http
 	typedURL bool   // a member type says http, and there is none for commands
 	emptyEnv bool   // an entry with a command has an empty env
 	file     func(Machine) string
 }
+
+// dialect says what a host reads in its file beyond plain JSON. Claude Code 2, Gemini CLI 0 and Claude Desktop were observed;
+// a host of which nothing is known counts as lenient.
+type dialect struct{ comments, trailingCommas, byteOrderMark bool }
+
+var lenient = dialect{comments: true, trailingCommas: true, byteOrderMark: true}
 
 // Machine is the part of a machine that decides where hosts keep their files.
 type Machine struct {
@@ -43,19 +50,19 @@ var hosts = []Host{
 		file:   func(m Machine) string { return m.appData("Claude", "claude_desktop_config.json") },
 	},
 	{
-		Name: "claude-code", Title: "Claude Code", Key: "mcpServers", url: "url", typed: true,
+		Name: "claude-code", Title: "Claude Code", Key: "mcpServers", url: "url", typed: true, json: dialect{byteOrderMark: true},
 		Reload: "Start a new session of Claude Code.", Look: "claude mcp list, or /mcp in a session",
 		file: func(m Machine) string {
 			return filepath.Join(m.or("CLAUDE_CONFIG_DIR", m.Home), ".claude.json")
 		},
 	},
 	{
-		Name: "cursor", Title: "Cursor", Key: "mcpServers", url: "url",
+		Name: "cursor", Title: "Cursor", Key: "mcpServers", url: "url", json: lenient,
 		Reload: "Cursor reads the file at once.", Look: "open Settings, MCP, and switch the server on",
 		file: func(m Machine) string { return filepath.Join(m.Home, ".cursor", "mcp.json") },
 	},
 	{
-		Name: "vscode", Title: "VS Code", Key: "servers", url: "url", typed: true,
+		Name: "vscode", Title: "VS Code", Key: "servers", url: "url", typed: true, json: lenient,
 		Reload: "VS Code reads the file at once.", Look: "run the command MCP: List Servers, and start the gateway",
 		file: func(m Machine) string {
 			if portable := m.Env("VSCODE_PORTABLE"); portable != "" {
@@ -65,12 +72,12 @@ var hosts = []Host{
 		},
 	},
 	{
-		Name: "windsurf", Title: "Windsurf", Key: "mcpServers", url: "serverUrl",
+		Name: "windsurf", Title: "Windsurf", Key: "mcpServers", url: "serverUrl", json: lenient,
 		Reload: "Press refresh in Windsurf's panel for MCP servers.",
 		file:   func(m Machine) string { return filepath.Join(m.Home, ".codeium", "windsurf", "mcp_config.json") },
 	},
 	{
-		Name: "zed", Title: "Zed", Key: "context_servers", url: "url", emptyEnv: true,
+		Name: "zed", Title: "Zed", Key: "context_servers", url: "url", emptyEnv: true, json: lenient,
 		Reload: "Zed reads the file at once.", Look: "open the settings of the agent panel",
 		file: func(m Machine) string {
 			switch m.OS {
@@ -90,7 +97,7 @@ var hosts = []Host{
 		},
 	},
 	{
-		Name: "gemini", Title: "Gemini CLI", Key: "mcpServers", url: "url", typedURL: true,
+		Name: "gemini", Title: "Gemini CLI", Key: "mcpServers", url: "url", typedURL: true, json: dialect{comments: true},
 		Reload: "Start Gemini CLI again.", Look: "gemini mcp list, in a folder that you trust",
 		file: func(m Machine) string {
 			return filepath.Join(m.or("GEMINI_CLI_HOME", m.Home), ".gemini", "settings.json")
@@ -131,6 +138,14 @@ func Find(name string) (Host, bool) {
 
 // TakesURL reports whether the host's file can name a server by its URL.
 func (h Host) TakesURL() bool { return h.url != "" }
+
+// ReloadOf says how the host notices a change of one of its files.
+func (h Host) ReloadOf(file string) string {
+	if h.Name == "claude-code" && filepath.Base(file) == ".mcp.json" {
+		return "Start claude in the folder of that file and approve the server: Claude Code asks once about each server of a project."
+	}
+	return h.Reload
+}
 
 // KeyHeader is the header of an entry with a URL if the gateway requires an API key, in the format of the file.
 func (h Host) KeyHeader() string {

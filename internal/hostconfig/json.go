@@ -33,9 +33,19 @@ func parseJSON(data []byte, key string) (document, error) {
 		if again, err := hujson.Parse(append(bytes.Clone(d.data), '\n')); err == nil {
 			return d.decode(again)
 		}
-		return nil, fmt.Errorf("it is not JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
+		return nil, notJSON(err)
 	}
 	return d.decode(d.root)
+}
+
+// notJSON converts an error of the parser.
+func notJSON(err error) error {
+	var line, column int
+	head, msg, ok := strings.Cut(strings.TrimPrefix(err.Error(), "hujson: "), ": ")
+	if _, bad := fmt.Sscanf(head, "line %d, column %d", &line, &column); !ok || bad != nil {
+		return fmt.Errorf("not valid JSON: %w", err)
+	}
+	return &SyntaxError{line, column, "not valid JSON: " + msg}
 }
 
 // decode completes a document by its parsed content.
@@ -49,7 +59,7 @@ func (d *jsonDocument) decode(root hujson.Value) (document, error) {
 	dec := json.NewDecoder(bytes.NewReader(plain.Pack()))
 	dec.UseNumber()
 	if err := dec.Decode(&d.decoded); err != nil {
-		return nil, fmt.Errorf("it is not JSON: %w", err)
+		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
 	return d, nil
 }

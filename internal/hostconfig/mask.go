@@ -11,11 +11,14 @@ import (
 const masked = "…"
 
 // Mask returns the text of a host's file with its lines and keys, and without its values and comments, which may be
-// secrets. The values of an entry stay.
-func (h Host) Mask(text string, e Entry) string {
-	m := masker{toml: h.toml, shown: append([]string{"stdio", "http", e.Command}, e.Args...)}
-	if e.URL == plainURL(e.URL) {
-		m.shown = append(m.shown, e.URL)
+// secrets. The values of the entries stay.
+func (h Host) Mask(text string, entries ...Entry) string {
+	m := masker{toml: h.toml, shown: []string{"stdio", "http"}}
+	for _, e := range entries {
+		m.shown = append(append(m.shown, e.Command), e.Args...)
+		if e.URL == plainURL(e.URL) {
+			m.shown = append(m.shown, e.URL)
+		}
 	}
 	lines := strings.SplitAfter(text, "\n")
 	for i, line := range lines {

@@ -24,9 +24,9 @@ func parseTOML(data []byte, key string) (document, error) {
 		var at *toml.DecodeError
 		if errors.As(err, &at) {
 			line, column := at.Position()
-			return nil, fmt.Errorf("it is no TOML: line %d, column %d: %s", line, column, strings.TrimPrefix(at.Error(), "toml: "))
+			return nil, &SyntaxError{line, column, "not valid TOML: " + strings.TrimPrefix(at.Error(), "toml: ")}
 		}
-		return nil, fmt.Errorf("it is no TOML: %w", err)
+		return nil, fmt.Errorf("not valid TOML: %w", err)
 	}
 	return d, nil
 }
