@@ -146,84 +146,120 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 	}
 	out := cmd.OutOrStdout()
 	if o.print {
-		tryURL(cmd, e)
+		e, authenticates := tryURL(cmd, e)
 		text, err := h.Snippet(o.name, e)
 		if err != nil {
 			return err
 		}
 		folded(cmd.ErrOrStderr(), "This belongs in %s:\n", tilde(f.Name))
 		_, err = out.Write(text)
-		keyHint(cmd.ErrOrStderr(), h, e)
+		keyHint(cmd.ErrOrStderr(), h, e, authenticates)
 		return err
 	}
-	after, err := h.Connect(f.Data, o.name, e)
+	c, err := o.change(h, f, e)
 	if err != nil {
-		return o.explain(err, h, f)
+		return err
 	}
-	if string(after) == string(f.Data) && f.Exists {
+	authenticates := unknown
+	if !c.isNone(f) {
+		var tried hostconfig.Entry
+		tried, authenticates = tryURL(cmd, e)
+		if tried.URL != e.URL {
+			e = tried
+			if c, err = o.change(h, f, e); err != nil {
+				return err
+			}
+		}
+	}
+	if c.isNone(f) {
 		folded(out, "%s is connected already: %s has %q. Nothing is changed.\n", h.Title, tilde(f.Name), o.name)
 		return nil
 	}
-	tryURL(cmd, e)
-	if ok, err := o.confirm(cmd, h, f, after, e); !ok {
-		return err
-	}
-	if err := f.Replace(after); err != nil {
+	if ok, err := o.confirm(cmd, h, f, c.after, "Write it?", e, c.had); !ok {
 		return err
 	}
 	backup := ""
-	if f.Exists {
+	switch _, err := os.Lstat(f.Backup()); {
+	case c.keepBackup && err == nil:
+		backup = " What it was without the gateway is still in " + filepath.Base(f.Backup()) + "."
+	case f.Exists && !c.keepBackup:
 		backup = " What it was is in " + filepath.Base(f.Backup()) + "."
 	}
-	folded(out, "%s is written.%s\n%s\n", tilde(f.Name), backup, h.Reload)
+	write := f.Replace
+	if c.keepBackup {
+		write = f.Overwrite
+	}
+	if err := write(c.after); err != nil {
+		return err
+	}
+	folded(out, "%s is written.%s\n%s\n", tilde(f.Name), backup, h.ReloadOf(f.Name))
 	if h.Look != "" {
 		folded(out, "To check it: %s\n", h.Look)
 	}
-	keyHint(out, h, e)
-	othersHint(out, h, h.Others(after, o.name))
+	keyHint(out, h, e, authenticates)
+	o.othersHint(out, h, f, e, h.Others(c.after, o.name))
 	if e.URL == "" && h.TakesURL() {
 		o.urlHint(cmd, h, e.Args[2])
 	}
 	return nil
 }
 
-// urlHint says how a host uses the gateway that runs with a file, in place of a process of its own.
-func (o *connectOptions) urlHint(cmd *cobra.Command, h hostconfig.Host, file string) {
-	profile := ""
-	if o.profile != "" {
-		profile = " --profile " + o.profile
-	}
-	for _, s := range serving(cmd.Context(), nil) {
-		if sameFile(file, s.File) {
-			folded(cmd.OutOrStdout(), "Your gateway runs: to let %s use it in place of a process of its own, run gateway disconnect %s, then gateway connect %[2]s --http %s%s\n", h.Title, h.Name, s.URL, profile)
-			return
-		}
-	}
+// change is what connect does to the file of a host.
+type change struct {
+	after []byte
+	had   hostconfig.Entry // the entry that is replaced, if there is one
+	// keepBackup says that the file before the first connect is in the backup, or that there was none: it must stay so.
+	keepBackup bool
 }
 
-// othersHint says which servers the host has beside the gateway: it shows the tools of those that are behind it twice.
-func othersHint(out io.Writer, h hostconfig.Host, others []string) {
-	const most = 8
-	if len(others) == 0 {
-		return
+// isNone reports whether nothing changes in a file.
+func (c change) isNone(f *hostconfig.File) bool { return string(c.after) == string(f.Data) && f.Exists }
+
+// change adds an entry to the file of a host. It replaces another entry that connect has written.
+func (o *connectOptions) change(h hostconfig.Host, f *hostconfig.File, e hostconfig.Entry) (change, error) {
+	after, err := h.Connect(f.Data, o.name, e)
+	conflict, taken := errors.AsType[*hostconfig.Conflict](err)
+	if err != nil && !taken {
+		return change{}, connecting(err, h, f)
 	}
-	var names []string
-	for _, name := range others[:min(len(others), most)] {
-		names = append(names, console.Line(name))
+	if !taken {
+		return change{after: after}, nil
 	}
-	more := ""
-	if len(others) > most {
-		more = fmt.Sprintf(" and %d more", len(others)-most)
+	before, err := f.Before()
+	if err != nil {
+		return change{}, err
 	}
-	folded(out, "%s still has %s%s itself: remove those that are behind the gateway.\n", h.Title, strings.Join(names, ", "), more)
+	had, _, err := h.Entry(f.Data, o.name, before)
+	if err != nil {
+		return change{}, err
+	}
+	if had.URL == "" && had.Command == "" {
+		return change{}, fmt.Errorf("%s: %w; choose another name with --name, or remove it first", f.Name, conflict)
+	}
+	if added := h.Added(f.Data, o.name); len(added) > 0 {
+		return change{}, fmt.Errorf("%s is connected already (%s), and connect did not write %s of that entry. To replace it: gateway disconnect %s%s, then connect again",
+			h.Title, conflict.Other, strings.Join(added, ", "), h.Name, o.place())
+	}
+	without, err := h.Disconnect(f.Data, o.name, before)
+	if err != nil {
+		return change{}, connecting(err, h, f)
+	}
+	if after, err = h.Connect(without, o.name, e); err != nil {
+		return change{}, connecting(err, h, f)
+	}
+	return change{after, had, string(without) == string(before)}, nil
 }
 
-// keyHint prints the header that an entry with a URL needs if the gateway requires a key, because connect does not know
-// the key.
-func keyHint(out io.Writer, h hostconfig.Host, e hostconfig.Entry) {
-	if e.URL != "" {
-		folded(out, "If that gateway requires an API key, add this to the entry, with your key:\n  %s\n", h.KeyHeader())
+// place are the flags that name the entry, for a command to print.
+func (o *connectOptions) place() string {
+	flags := ""
+	if o.name != defaultEntryName {
+		flags = " --name " + shellWord(o.name)
 	}
+	if o.at != "" {
+		flags += " --file " + shellWord(o.at)
+	}
+	return flags
 }
 
 func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
@@ -244,13 +280,13 @@ func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
 		return fmt.Errorf("%s: %w, and nothing shows that connect has added it. Remove it by hand", f.Name, conflict)
 	}
 	if err != nil {
-		return o.explain(err, h, f)
+		return disconnecting(err, f)
 	}
 	e, _, err := h.Entry(f.Data, o.name, before)
 	if err != nil {
 		return err
 	}
-	if ok, err := o.confirm(cmd, h, f, after, e); !ok {
+	if ok, err := o.confirm(cmd, h, f, after, "Remove it?", e); !ok {
 		return err
 	}
 	backup := filepath.Base(f.Backup())
@@ -271,34 +307,28 @@ func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
 	return nil
 }
 
-// explain adds to an error of an edit the file and what to do.
-func (o *connectOptions) explain(err error, h hostconfig.Host, f *hostconfig.File) error {
-	conflict, ok := errors.AsType[*hostconfig.Conflict](err)
-	if !ok {
-		return fmt.Errorf("%s: %w", f.Name, err)
+// connecting adds to an error of an edit the file and what to do.
+func connecting(err error, h hostconfig.Host, f *hostconfig.File) error {
+	if errors.Is(err, hostconfig.ErrForm) {
+		err = fmt.Errorf("%w: write the entry of \"gateway connect %s --print\" into it by hand", err, h.Name)
 	}
-	before, readErr := f.Before()
-	have, _, entryErr := h.Entry(f.Data, o.name, before)
-	if readErr != nil || entryErr != nil || have.URL == "" && have.Command == "" {
-		return fmt.Errorf("%s: %w; choose another name with --name, or remove it first", f.Name, err)
+	return inFile(f.Name, err)
+}
+
+// disconnecting is connecting for a removal.
+func disconnecting(err error, f *hostconfig.File) error {
+	if errors.Is(err, hostconfig.ErrForm) {
+		err = fmt.Errorf("%w: remove the entry by hand", err)
 	}
-	how, instead := "with another command", "change it"
-	switch {
-	case have.URL != "" && o.http == "":
-		how, instead = "by URL", "start a command instead"
-	case have.URL != "":
-		how = "by another URL"
-	case o.http != "":
-		how, instead = "with a command", "use a URL instead"
+	return inFile(f.Name, err)
+}
+
+// inFile adds to an error the file in which it is, and the place if it is known.
+func inFile(name string, err error) error {
+	if at, ok := errors.AsType[*hostconfig.SyntaxError](err); ok {
+		return fmt.Errorf("%s:%d:%d: %s", name, at.Line, at.Col, at.Msg)
 	}
-	name := ""
-	if o.name != defaultEntryName {
-		name = " --name " + shellWord(o.name)
-	}
-	if o.at != "" {
-		name += " --file " + shellWord(o.at)
-	}
-	return fmt.Errorf("%s is connected %s (%s). To %s: gateway disconnect %s%s, then connect again", h.Title, how, conflict.Other, instead, h.Name, name)
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // entry is the entry to add.
@@ -387,8 +417,8 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// confirm shows a change of an entry and asks for permission. Other values of the file may be secrets, and are not shown.
-func (o *connectOptions) confirm(cmd *cobra.Command, h hostconfig.Host, f *hostconfig.File, after []byte, e hostconfig.Entry) (bool, error) {
+// confirm shows a change of entries, of which the first is added or removed, and asks for permission. Other values of the file may be secrets, and are not shown.
+func (o *connectOptions) confirm(cmd *cobra.Command, h hostconfig.Host, f *hostconfig.File, after []byte, question string, entries ...hostconfig.Entry) (bool, error) {
 	out, in := cmd.OutOrStdout(), cmd.InOrStdin()
 	style := console.StyleOf(out, lookupEnv)
 	head := f.Name
@@ -396,9 +426,9 @@ func (o *connectOptions) confirm(cmd *cobra.Command, h hostconfig.Host, f *hostc
 		head += " (new)"
 	}
 	fmt.Fprintln(out, style.Bold(head))
-	from, to := h.Mask(string(f.Data), e), h.Mask(string(after), e)
+	from, to := h.Mask(string(f.Data), entries...), h.Mask(string(after), entries...)
 	if from == to { // an unusual form hides the entry
-		entry, err := h.Snippet(o.name, e)
+		entry, err := h.Snippet(o.name, entries[0])
 		if err != nil {
 			return false, err
 		}
@@ -417,71 +447,11 @@ func (o *connectOptions) confirm(cmd *cobra.Command, h hostconfig.Host, f *hostc
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ok, err := console.NewPrompter(in, out, style).Confirm(ctx, "Write it?")
+	ok, err := console.NewPrompter(in, out, style).Confirm(ctx, question)
 	if err == nil && !ok || ctx.Err() != nil {
 		return false, errors.New("nothing is written")
 	}
 	return ok, err
-}
-
-// list prints the hosts of this machine and whether the gateway is connected.
-func (o *connectOptions) list(cmd *cobra.Command) error {
-	out := cmd.OutOrStdout()
-	style := console.StyleOf(out, lookupEnv)
-	var rows [][]string
-	left := false // a host could be connected
-	for _, h := range hostconfig.Hosts() {
-		name, err := h.File(machine())
-		if err != nil {
-			return err
-		}
-		state := o.state(h, name, style)
-		left = left || state == notConnected || state == style.Dim(hostNotFound)
-		rows = append(rows, []string{h.Name, state, tilde(name)})
-	}
-	if err := console.Table(out, style, console.Columns(out), []string{"HOST", "GATEWAY", "FILE"}, rows); err != nil {
-		return err
-	}
-	if !left {
-		return nil
-	}
-	return hint(out, "\nConnect one with: gateway connect HOST\n")
-}
-
-// States of hosts that can be connected.
-const (
-	notConnected = "not connected"
-	hostNotFound = "host not found"
-)
-
-// state says whether a host has the gateway.
-func (o *connectOptions) state(h hostconfig.Host, name string, style console.Style) string {
-	f, err := hostconfig.Read(name)
-	if err != nil {
-		return style.Bad("unreadable")
-	}
-	if !f.Exists {
-		if _, err := os.Stat(filepath.Dir(name)); err == nil && filepath.Dir(name) != machine().Home {
-			return notConnected
-		}
-		return style.Dim(hostNotFound)
-	}
-	before, err := f.Before()
-	if err != nil {
-		return style.Bad("unreadable")
-	}
-	e, found, err := h.Entry(f.Data, o.name, before)
-	switch {
-	case err != nil:
-		return style.Bad("file has errors")
-	case !found:
-		return notConnected
-	case e.URL != "":
-		return style.Good("connected by URL")
-	case e.Command != "":
-		return style.Good("connected")
-	}
-	return style.Warn("another server")
 }
 
 // hint writes a next step for a person at a terminal.

@@ -21,14 +21,24 @@ import (
 // tryTimeout bounds the attempt to reach the URL of an entry.
 const tryTimeout = 3 * time.Second
 
+// answer is an answer to a question about a gateway.
+type answer byte
+
+const (
+	unknown answer = iota
+	no
+	yes
+)
+
 // tryURL warns on standard error if MCP does not answer at the URL of an entry. The entry may be written all the same: the
-// gateway may be started later.
-func tryURL(cmd *cobra.Command, e hostconfig.Entry) {
+// gateway may be started later. If MCP answers at /mcp below the URL, tryURL returns the entry with that URL. It also says
+// whether the gateway requires credentials.
+func tryURL(cmd *cobra.Command, e hostconfig.Entry) (hostconfig.Entry, answer) {
 	if e.URL == "" {
-		return
+		return e, unknown
 	}
 	shown := e.String()
-	is, err := isMCP(cmd.Context(), e.URL)
+	is, authenticates, err := isMCP(cmd.Context(), e.URL)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		folded(cmd.ErrOrStderr(), "warning: nothing answers at %s: start the gateway there before the host.\n", shown)
@@ -41,15 +51,16 @@ func tryURL(cmd *cobra.Command, e hostconfig.Entry) {
 		}
 		folded(cmd.ErrOrStderr(), "warning: %s cannot be reached: %v\n", shown, err)
 	case !is:
-		right := ""
 		if u, err := url.Parse(e.URL); err == nil && !strings.HasSuffix(u.Path, endpoint.Path) {
-			u = u.JoinPath(endpoint.Path)
-			if is, err := isMCP(cmd.Context(), u.String()); is && err == nil {
-				right = "; MCP is at " + hostconfig.Entry{URL: u.String()}.String()
+			right := hostconfig.Entry{URL: u.JoinPath(endpoint.Path).String()}
+			if is, authenticates, err := isMCP(cmd.Context(), right.URL); is && err == nil {
+				folded(cmd.ErrOrStderr(), "%s does not speak MCP: connect uses %s, which does.\n", shown, right)
+				return right, authenticates
 			}
 		}
-		folded(cmd.ErrOrStderr(), "warning: %s does not speak MCP%s.\n", shown, right)
+		folded(cmd.ErrOrStderr(), "warning: %s does not speak MCP.\n", shown)
 	}
+	return e, authenticates
 }
 
 // isCertificate reports whether an error is about the certificate of a server.
@@ -59,21 +70,28 @@ func isCertificate(err error) bool {
 }
 
 // isMCP reports whether what answers at a URL may be MCP, as far as the head of the answer says. A refusal, such as that of a gateway which requires a key, may.
-func isMCP(ctx context.Context, at string) (bool, error) {
+func isMCP(ctx context.Context, at string) (is bool, authenticates answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
 	if err != nil {
-		return false, err
+		return false, unknown, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}}
-	answer, err := client.Do(r)
+	got, err := client.Do(r)
 	if err != nil {
-		return false, err
+		return false, unknown, err
 	}
-	defer answer.Body.Close()
-	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	return answer.StatusCode != http.StatusNotFound && answer.StatusCode != http.StatusMethodNotAllowed && kind != "text/html", nil
+	defer got.Body.Close()
+	kind, _, _ := mime.ParseMediaType(got.Header.Get("Content-Type"))
+	if got.StatusCode == http.StatusNotFound || got.StatusCode == http.StatusMethodNotAllowed || kind == "text/html" {
+		return false, unknown, nil
+	}
+	authenticates = no
+	if got.StatusCode == http.StatusUnauthorized || got.StatusCode == http.StatusForbidden {
+		authenticates = yes
+	}
+	return true, authenticates, nil
 }

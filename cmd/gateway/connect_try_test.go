@@ -14,7 +14,7 @@ import (
 	"mcpgateway/internal/hostconfig"
 )
 
-// connect warns of a URL without MCP, and names the URL below it that has MCP.
+// connect warns of a URL without MCP, and uses the URL below it that has MCP.
 func TestTryURL(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
@@ -31,8 +31,8 @@ func TestTryURL(t *testing.T) {
 	for url, want := range map[string]string{
 		"":                    "",
 		s.URL + "/mcp":        "",
-		s.URL:                 "warning: " + s.URL + " does not speak MCP; MCP is at " + s.URL + "/mcp.\n",
-		s.URL + "/?key=k3y":   "warning: " + s.URL + "/ does not speak MCP; MCP is at " + s.URL + "/mcp.\n",
+		s.URL:                 s.URL + " does not speak MCP: connect uses " + s.URL + "/mcp, which does.\n",
+		s.URL + "/?key=k3y":   s.URL + "/ does not speak MCP: connect uses " + s.URL + "/mcp, which does.\n",
 		s.URL + "/page":       "warning: " + s.URL + "/page does not speak MCP.\n",
 		gone.URL + "/mcp?k=1": "warning: nothing answers at " + gone.URL + "/mcp: start the gateway there before the host.\n",
 		untrusted.URL + "/mcp": "warning: " + untrusted.URL + "/mcp cannot be reached: the certificate of " + strings.TrimPrefix(untrusted.URL, "https://") +
@@ -42,9 +42,20 @@ func TestTryURL(t *testing.T) {
 		cmd := &cobra.Command{}
 		cmd.SetErr(&got)
 		cmd.SetContext(t.Context())
-		tryURL(cmd, hostconfig.Entry{URL: url})
+		tried, authenticates := tryURL(cmd, hostconfig.Entry{URL: url})
 		if got.String() != want {
 			t.Errorf("%s: %q, want %q", url, got.String(), want)
+		}
+		right := url
+		if strings.Contains(want, "connect uses") {
+			right = strings.Replace(url, s.URL, s.URL+"/mcp", 1)
+			right = strings.Replace(right, "/mcp/", "/mcp", 1)
+		}
+		if tried.URL != right {
+			t.Errorf("%s: uses %s, want %s", url, tried.URL, right)
+		}
+		if (authenticates == yes) != strings.HasPrefix(right, s.URL+"/mcp") {
+			t.Errorf("%s: requires credentials: %v", url, authenticates)
 		}
 	}
 }
