@@ -41,7 +41,13 @@ func IsFor(r *http.Request) bool {
 }
 
 // host is a host on the page.
-type host struct{ Title, File, Look, Snippet string }
+type host struct {
+	Name, Title, Look, Snippet string
+	Places                     []place
+}
+
+// place is where a host's file is on a system. The first place of a host has no system: it is the usual one.
+type place struct{ System, File string }
 
 // Credentials say which of a client the gateway accepts. Without any it demands none.
 type Credentials struct {
@@ -55,7 +61,7 @@ func Page(w http.ResponseWriter, r *http.Request, url string, c Credentials) {
 	var b bytes.Buffer
 	hosts, others := hostsFor(url, c.Keys)
 	err := page.Execute(&b, map[string]any{
-		"Style": template.CSS(style), "URL": url, "Credentials": c, "Hosts": hosts, "CommandsOnly": strings.Join(others, ", "),
+		"Style": template.CSS(style), "URL": url, "Credentials": c, "Hosts": hosts, "CommandsOnly": others,
 	})
 	if err != nil { // only a mistake in the template can cause it
 		http.Error(w, "the page cannot be made", http.StatusInternalServerError)
@@ -75,11 +81,11 @@ func Page(w http.ResponseWriter, r *http.Request, url string, c Credentials) {
 }
 
 // hostsFor returns the hosts that take a URL, with what belongs into their files, and the
-// titles of the others. Hosts do not ask their user for a key: with keys it has its place.
-func hostsFor(url string, keys bool) (hosts []host, others []string) {
+// others. Hosts do not ask their user for a key: with keys it has its place.
+func hostsFor(url string, keys bool) (hosts, others []host) {
 	for _, h := range hostconfig.Hosts() {
 		if !h.TakesURL() {
-			others = append(others, h.Title)
+			others = append(others, host{Name: h.Name, Title: h.Title})
 			continue
 		}
 		snippet := func() ([]byte, error) { return h.Snippet(entryName, hostconfig.Entry{URL: url}) }
@@ -90,22 +96,29 @@ func hostsFor(url string, keys bool) (hosts []host, others []string) {
 		if err != nil {
 			continue // a URL that the host's language cannot hold
 		}
-		hosts = append(hosts, host{Title: h.Title, File: fileOf(h), Look: h.Look, Snippet: strings.TrimSpace(string(text))})
+		hosts = append(hosts, host{Name: h.Name, Title: h.Title, Places: placesOf(h), Look: h.Look, Snippet: strings.TrimSpace(string(text))})
 	}
 	return hosts, others
 }
 
-// fileOf returns the usual place of a host's file in the home folder, "" if it depends on the
-// system.
-func fileOf(h hostconfig.Host) string {
-	place := ""
-	for _, system := range []string{"linux", "darwin", "windows"} {
-		m := hostconfig.Machine{OS: system, Home: "~", Env: func(string) string { return "" }}
-		file, err := h.File(m)
-		if err != nil || place != "" && file != place {
+// placesOf returns where a host's file is: on Linux, and on the systems where it is elsewhere.
+func placesOf(h hostconfig.Host) []place {
+	var places []place
+	for _, system := range []struct{ name, os string }{{"", "linux"}, {"macOS", "darwin"}, {"Windows", "windows"}} {
+		m := hostconfig.Machine{OS: system.os, Home: "~", Env: func(name string) string {
+			if name == "APPDATA" {
+				return "%APPDATA%"
+			}
 			return ""
+		}}
+		file, err := h.File(m)
+		if err != nil || len(places) > 0 && file == places[0].File {
+			continue
 		}
-		place = file
+		if system.os == "windows" {
+			file = strings.ReplaceAll(file, "/", `\`)
+		}
+		places = append(places, place{system.name, file})
 	}
-	return place
+	return places
 }

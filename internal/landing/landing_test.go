@@ -28,7 +28,10 @@ func TestPage(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`&#34;type&#34;: &#34;http&#34;`, `&#34;serverUrl&#34;: &#34;` + url, `[mcp_servers.gateway]`, "gateway connect HOST --http " + url, "~/.cursor/mcp.json",
+		`&#34;type&#34;: &#34;http&#34;`, `&#34;serverUrl&#34;: &#34;` + url, `[mcp_servers.gateway]`, "gateway connect HOST --http " + url, "<p>In <code>~/.cursor/mcp.json</code>:</p>",
+		"<p>In <code>~/.config/zed/settings.json</code>, on Windows <code>%APPDATA%\\Zed\\settings.json</code>:</p>",
+		"<p>In <code>~/.config/Code/User/mcp.json</code>, on macOS <code>~/Library/Application Support/Code/User/mcp.json</code>, on Windows <code>%APPDATA%\\Code\\User\\mcp.json</code>:</p>",
+		"<code>gateway connect claude-desktop</code>",
 		"color-scheme: light dark",
 	} {
 		if !strings.Contains(body, want) {
