@@ -134,6 +134,12 @@ func (s *Server) UnknownPath(w http.ResponseWriter, r *http.Request) {
 		zap.String("reason", "nothing is served at this path"), zap.String("path", clip(r.URL.Path)))
 }
 
+// LargeHeader gives an id to a request that the HTTP server refuses because its header is too large, and counts and logs it.
+func (s *Server) LargeHeader(w http.ResponseWriter, r *http.Request) {
+	requestid.Set(w, r)
+	s.countRefused(zapcore.InfoLevel, "request refused", w, r, http.StatusRequestHeaderFieldsTooLarge, refusedSize, zap.String("reason", "the header is too large"))
+}
+
 // refuse answers a request by an HTTP status, and counts and logs it.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal, fields ...zap.Field) {
 	reason, fields := reasonOf(f.status, 0), append(fields, zap.String("reason", f.reason))

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// headerTimeout and maxHeader bound the time and the size of request headers.
+	// headerTimeout and maxHeader bound the time and the size of request headers. docs/security.md has the size.
 	headerTimeout = 10 * time.Second
 	maxHeader     = 64 << 10
 	// idleTimeout is how long an idle connection stays open. It is longer than clients
@@ -47,6 +47,7 @@ func (g *Gateway) serve(ctx, life context.Context, ui *webui.Console) error {
 		behind.TLSConfig = g.certs.ServerConfig()
 	}
 	mcp := http1server.New(behind)
+	mcp.OnLargeHeader = g.front.LargeHeader
 	forOperators := admin.Options{
 		Ready: g.notReady, Down: g.down, Failing: g.failing, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
 		Reload: g.handleReload, Status: g.handleStatus, LogLevel: g.loggerLevel, Refused: g.adminRefused, LevelChanging: g.logLevelChanging, Exemplars: g.tracer() != nil, Guard: g.adminGuard.Load,

@@ -16,11 +16,16 @@ import (
 
 // Server serves connections in front of an http.Server.
 type Server struct {
-	next    *http.Server
-	handler http.Handler
-	handed  *handedListener // connections for next
-	maxHead int
-	base    call.Scope // context of all connections, begun by Serve
+	// OnLargeHeader, if not nil, is called for each request that is refused because its header is
+	// larger than MaxHeaderBytes. It may set headers of the answer. It is set before Serve.
+	OnLargeHeader http.HandlerFunc
+
+	next      *http.Server
+	handler   http.Handler
+	handed    *handedListener // connections for next
+	maxHead   int             // of requests that are served here
+	maxHeader int             // of all others
+	base      call.Scope      // context of all connections, begun by Serve
 
 	closing  atomic.Bool // no new connections and requests
 	lastOnly atomic.Bool // each connection ends with its next answer
@@ -33,7 +38,7 @@ type Server struct {
 
 // New returns a server in front of next, which is not used otherwise. Its Handler,
 // ReadHeaderTimeout, IdleTimeout, MaxHeaderBytes, BaseContext, ConnState, TLSConfig and
-// ErrorLog apply to both. A connection that is handed to next becomes StateHijacked, and
+// ErrorLog apply to both; New changes the first and MaxHeaderBytes. A connection that is handed to next becomes StateHijacked, and
 // then StateNew as another net.Conn. ReadTimeout, WriteTimeout and ConnContext must not be
 // set.
 func New(next *http.Server) *Server {
@@ -43,6 +48,11 @@ func New(next *http.Server) *Server {
 	s := &Server{next: next, handler: next.Handler, handed: newHandedListener(), maxHead: maxHead, conns: make(map[*conn]struct{})}
 	if next.MaxHeaderBytes > 0 {
 		s.maxHead = min(s.maxHead, next.MaxHeaderBytes)
+		s.maxHeader = next.MaxHeaderBytes
+		// net/http tells no handler of a header that is too large, and over HTTP/2 it may close the connection without an
+		// answer. So it gets twice the limit.
+		next.MaxHeaderBytes *= 2
+		next.Handler = http.HandlerFunc(s.serveBounded)
 	}
 	return s
 }
