@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -66,47 +67,68 @@ func TestAuditHasTheAddress(t *testing.T) {
 	}
 }
 
-// The status says that calls are refused because the audit cannot be written, and the gateway is not ready meanwhile.
+// The status says that calls are refused because the audit cannot be written, and the gateway is not ready meanwhile. Nothing of
+// the audit is written elsewhere.
 func TestStatusOfAnAuditThatCannotBeWritten(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "audit.jsonl")
-	g, end := start(t, "telemetry: {audit: {file: "+file+"}}\n"+aDisabledUpstream, false)
-	defer end()
-	statusAfterCall := func() string {
-		t.Helper()
-		resp, err := http.Post(g.URL(), "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nothing"}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-		s, err := g.Status()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s.AuditError
-	}
-	if got := statusAfterCall(); got != "" {
-		t.Errorf("before: %q", got)
-	}
-	if err := errors.Join(os.Rename(file, file+".1"), os.Mkdir(file, 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	if got := statusAfterCall(); !strings.Contains(got, file) {
-		t.Errorf("while a folder is in the place of the file: %q", got)
-	}
-	if got := page(t, g, "/readyz"); !strings.Contains(got, `"status":"not ready","waiting":["the audit cannot be written, and calls are refused: `) {
-		t.Errorf("/readyz meanwhile: %s", got)
-	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	if got := page(t, g, "/readyz"); !strings.Contains(got, `"status":"ready"`) { // without a call
-		t.Errorf("/readyz afterwards: %s", got)
-	}
-	if lines := auditLines(t, file); lines[len(lines)-1].Event != "restored" || lines[len(lines)-1].Time == "" {
-		t.Errorf("lines after /readyz: %v", lines)
-	}
-	if got := statusAfterCall(); got != "" {
-		t.Errorf("afterwards: %q", got)
+	for name, tt := range map[string]struct {
+		lose, restore func(file string) error
+		want          string
+	}{
+		"a folder in the place of the file": {
+			func(file string) error { return errors.Join(os.Rename(file, file+".1"), os.Mkdir(file, 0o700)) }, os.Remove, "is not a regular file",
+		},
+		"its folder is gone": {
+			func(file string) error { return os.Rename(filepath.Dir(file), filepath.Dir(file)+".gone") },
+			func(file string) error { return os.Rename(filepath.Dir(file)+".gone", filepath.Dir(file)) },
+			"does not exist: create it",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "log", "audit.jsonl")
+			if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			g, end := start(t, "telemetry: {audit: {file: "+file+"}}\n"+aDisabledUpstream, false)
+			defer end()
+			statusAfterCall := func() string {
+				t.Helper()
+				resp, err := http.Post(g.URL(), "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nothing"}}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				s, err := g.Status()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s.AuditError
+			}
+			if got := statusAfterCall(); got != "" {
+				t.Errorf("before: %q", got)
+			}
+			if err := tt.lose(file); err != nil {
+				t.Fatal(err)
+			}
+			if got := statusAfterCall(); !strings.Contains(got, filepath.Dir(file)) || !strings.Contains(got, tt.want) {
+				t.Errorf("meanwhile: %q, want %q", got, tt.want)
+			}
+			if got := page(t, g, "/readyz"); !strings.Contains(got, `"status":"not ready","waiting":["the audit cannot be written, and calls are refused: `) {
+				t.Errorf("/readyz meanwhile: %s", got)
+			}
+			if err := tt.restore(file); err != nil {
+				t.Fatal(err)
+			}
+			if got := page(t, g, "/readyz"); !strings.Contains(got, `"status":"ready"`) { // without a call
+				t.Errorf("/readyz afterwards: %s", got)
+			}
+			restored := slices.IndexFunc(auditLines(t, file), func(l auditedLine) bool { return l.Event == "restored" && l.Time != "" })
+			if restored < 0 {
+				t.Errorf("lines after /readyz: %v", auditLines(t, file))
+			}
+			if got := statusAfterCall(); got != "" {
+				t.Errorf("afterwards: %q", got)
+			}
+		})
 	}
 }

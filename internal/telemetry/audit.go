@@ -17,7 +17,7 @@ const AuditStdout = "-"
 
 // AuditOptions configure an Audit.
 type AuditOptions struct {
-	File     string    // a path, whose folder is created if it does not exist, or AuditStdout
+	File     string    // a path, whose folder exists, or AuditStdout
 	Stdout   io.Writer // for AuditStdout; nil means os.Stdout
 	MaxBytes int64     // the file is rotated before it gets larger; 0 means never
 	MaxFiles int       // how many rotated files are kept; 0 means all
@@ -61,7 +61,8 @@ const (
 // the lines of all; lines that come meanwhile are the next write. If the write fails, so do
 // exactly the calls of Before whose lines are not in the file.
 //
-// If another program such as logrotate moves the file, the next line goes to a new file.
+// If another program such as logrotate moves the file, the next line goes to a new file. The
+// write fails while the folder is gone, or on another file system than at the start.
 // Several processes may write to one file. A line that a full disk has cut is ended before
 // the next one begins. Standard output gets every line immediately.
 //

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,7 +48,7 @@ func before(t *testing.T, a *Audit, lines ...string) {
 // The line of an action that begins is in the file at once. The line of one that has ended is
 // written with the next line, or by Close.
 func TestAuditIsWrittenInOrder(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "new", "audit.jsonl")
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	a := openAudit(t, AuditOptions{File: file})
 	before(t, a, "one")
 	if got := content(t, file); got != "one\n" {
@@ -68,6 +69,68 @@ func TestAuditIsWrittenInOrder(t *testing.T) {
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is %v, %v", info.Mode(), err)
+	}
+}
+
+// The audit makes no folder: if that of its file is gone, lines are refused until it is back.
+func TestAuditMakesNoFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	file := filepath.Join(dir, "audit.jsonl")
+	want := "the folder " + dir + " does not exist"
+	if err := NewAudit(AuditOptions{File: file}).Open(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("at the start: %v, want %q", err, want)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a := openAudit(t, AuditOptions{File: file})
+	before(t, a, "one")
+	if err := os.Rename(dir, dir+".gone"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Before([]byte("two\n")); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("without the folder: %v, want %q", err, want)
+	}
+	if err := os.Rename(dir+".gone", dir); err != nil {
+		t.Fatal(err)
+	}
+	before(t, a, "three")
+	if got := content(t, file); got != "one\nthree\n" {
+		t.Errorf("the file has %q", got)
+	}
+}
+
+// If another file system than at the start is at the place of the folder, its mount is lost, and
+// lines are refused until it is back.
+func TestAuditStaysOnItsFileSystem(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	at := uint64(1)
+	a := NewAudit(AuditOptions{File: file, Logger: zap.NewNop(), Metrics: NewAuditMetrics()})
+	a.writer.deviceOf = func(os.FileInfo) uint64 { return at }
+	t.Cleanup(func() { a.Close() })
+	before(t, a, "one")
+	lost := file + ".lost"
+	if err := os.Rename(file, lost); err != nil {
+		t.Fatal(err)
+	}
+	at = 2
+	if err := a.Before([]byte("two\n")); err == nil || !strings.Contains(err.Error(), "is on another file system than at the start") {
+		t.Errorf("on another file system: %v", err)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file was made there: %v", err)
+	}
+	at = 1
+	if err := os.Rename(lost, file); err != nil {
+		t.Fatal(err)
+	}
+	before(t, a, "three")
+	if err := os.Rename(file, lost); err != nil { // as logrotate does
+		t.Fatal(err)
+	}
+	before(t, a, "four")
+	if got := content(t, lost) + content(t, file); got != "one\nthree\nfour\n" {
+		t.Errorf("the files have %q", got)
 	}
 }
 

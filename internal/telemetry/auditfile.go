@@ -15,12 +15,15 @@ import (
 type lineWriter struct {
 	opt          *AuditOptions
 	open         func(name string) (lineFile, error)
-	out          io.Writer   // nil while no file is open
-	file         lineFile    // out, unless that is standard output
-	info         os.FileInfo // of file, to notice that another file has its name
-	size         int64       // of file
-	torn         bool        // the last line is incomplete
-	renameFailed bool        // the full file could not be renamed, and that was logged
+	deviceOf     func(os.FileInfo) uint64 // tells file systems apart
+	out          io.Writer                // nil while no file is open
+	file         lineFile                 // out, unless that is standard output
+	info         os.FileInfo              // of file, to notice that another file has its name
+	size         int64                    // of file
+	opened       bool                     // a file was opened
+	device       uint64                   // of the folder in which the first file was opened
+	torn         bool                     // the last line is incomplete
+	renameFailed bool                     // the full file could not be renamed, and that was logged
 }
 
 // lineFile is the part of an *os.File that a lineWriter uses.
@@ -33,7 +36,7 @@ type lineFile interface {
 }
 
 func newLineWriter(o *AuditOptions) lineWriter {
-	w := lineWriter{opt: o, open: openFile}
+	w := lineWriter{opt: o, open: openFile, deviceOf: deviceOf}
 	if o.File == AuditStdout {
 		if w.out = o.Stdout; w.out == nil {
 			w.out = os.Stdout
@@ -136,13 +139,15 @@ func (w *lineWriter) ready() error {
 	return nil
 }
 
-// reopen opens or creates the file.
+// reopen opens or creates the file. It creates no folder, and no file on another file system than that
+// of the first file: if the mount of the folder is lost, the lines would be lost with the next mount.
 func (w *lineWriter) reopen() error {
 	if info, err := os.Stat(w.opt.File); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file; for standard output, use the name %q", w.opt.File, AuditStdout)
 	}
 	dir := filepath.Dir(w.opt.File)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	device, err := w.checkFolder(dir)
+	if err != nil {
 		return err
 	}
 	f, err := w.open(w.opt.File)
@@ -163,7 +168,23 @@ func (w *lineWriter) reopen() error {
 		w.torn = err != nil || last[0] != '\n'
 	}
 	w.out, w.file, w.info, w.size = f, f, info, info.Size()
+	w.opened, w.device = true, device
 	return nil
+}
+
+// checkFolder returns the device of the folder. The error says why no file may be opened there.
+func (w *lineWriter) checkFolder(dir string) (device uint64, err error) {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, fmt.Errorf("the folder %s does not exist: create it, or mount its file system", dir)
+	case err != nil:
+		return 0, err
+	}
+	if device = w.deviceOf(info); w.opened && device != w.device {
+		return 0, fmt.Errorf("the folder %s is on another file system than at the start: is its mount lost? Restart the gateway if this is right", dir)
+	}
+	return device, nil
 }
 
 // syncFolder has the disk keep the names of new files in a folder. Windows cannot, and needs
