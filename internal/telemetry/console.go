@@ -1,9 +1,13 @@
 package telemetry
 
 import (
+	"bytes"
+	"fmt"
 	"reflect"
 	"strings"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"go.uber.org/zap/buffer"
 	"go.uber.org/zap/zapcore"
@@ -23,7 +27,7 @@ func (e consoleEncoder) Clone() zapcore.Encoder { return consoleEncoder{e.Encode
 
 // EncodeEntry implements zapcore.Encoder.
 func (e consoleEncoder) EncodeEntry(entry zapcore.Entry, fields []zapcore.Field) (*buffer.Buffer, error) {
-	entry.Message = visible(entry.Message)
+	entry.Message = oneLine(entry.Message)
 	kept := make([]zapcore.Field, 0, len(fields))
 	for _, f := range fields {
 		switch f.Type {
@@ -31,7 +35,6 @@ func (e consoleEncoder) EncodeEntry(entry zapcore.Entry, fields []zapcore.Field)
 			if f.String == "" {
 				continue
 			}
-			f.String = visible(f.String)
 		case zapcore.ArrayMarshalerType:
 			if list := reflect.ValueOf(f.Interface); list.Kind() == reflect.Slice && list.Len() == 0 {
 				continue
@@ -41,13 +44,53 @@ func (e consoleEncoder) EncodeEntry(entry zapcore.Entry, fields []zapcore.Field)
 		}
 		kept = append(kept, f)
 	}
-	return e.Encoder.EncodeEntry(entry, kept)
+	line, err := e.Encoder.EncodeEntry(entry, kept)
+	if err == nil {
+		escapeHidden(line)
+	}
+	return line, err
 }
 
-// visible returns a text on one line, without characters that a terminal obeys or hides.
-func visible(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || plaintext.IsInvisible(r) }) {
+// oneLine escapes the control characters of ASCII in a message, as the encoder does in fields.
+func oneLine(s string) string {
+	if !strings.ContainsFunc(s, isControl) {
 		return s
 	}
-	return plaintext.Line(s, len(s))
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n':
+			b.WriteString(`\n`)
+		case isControl(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
+
+func isControl(r rune) bool { return r < ' ' }
+
+// escapeHidden escapes the characters of a line that a terminal obeys or hides, as JSON does. Those of
+// ASCII that are left are the encoder's own: tabs, the line break and colors.
+func escapeHidden(line *buffer.Buffer) {
+	if !bytes.ContainsFunc(line.Bytes(), isHidden) {
+		return
+	}
+	var b []byte
+	for _, r := range string(line.Bytes()) {
+		switch high, low := utf16.EncodeRune(r); {
+		case !isHidden(r):
+			b = utf8.AppendRune(b, r)
+		case high == unicode.ReplacementChar:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		default:
+			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+		}
+	}
+	line.Reset()
+	_, _ = line.Write(b)
+}
+
+func isHidden(r rune) bool { return r > '~' && (!unicode.IsGraphic(r) || plaintext.IsInvisible(r)) }

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,15 +34,18 @@ func logged(t *testing.T, o LogOptions, write func(*zap.Logger)) string {
 	return string(text)
 }
 
-// An entry of the console is one line without empty fields.
+// An entry of the console is one line without empty fields. Characters that a terminal obeys or hides are escaped as in JSON, so
+// that no two texts look the same.
 func TestConsoleLines(t *testing.T) {
 	hostile := func(log *zap.Logger) {
-		log.Warn("several\nlines\x1b[31m", zap.String("none", ""), zap.Strings("nobody", nil), zap.String("who", "a\r\nb\u202ec\u009b2J"), zap.Int("zero", 0))
+		log.Warn("several\nlines\x1b[31m", zap.String("none", ""), zap.Strings("nobody", nil), zap.String("who", "a\r\nb\u202ec\u009b2J\U000e0041é　\x7f"),
+			zap.Int("zero", 0), zap.Strings("all", []string{"e\u202eve"}), zap.Error(errors.New("bad\u200b")))
 		log.Info("alone", zap.String("none", ""))
 	}
 	got := logged(t, LogOptions{Format: "console"}, hostile)
 	lines := strings.SplitAfter(got, "\n")
-	if len(lines) != 3 || !strings.HasSuffix(lines[0], "\tWARN\tseveral lines[31m\t{\"who\": \"a bc2J\", \"zero\": 0}\n") || !strings.HasSuffix(lines[1], "\tINFO\talone\n") {
+	if len(lines) != 3 || !strings.HasSuffix(lines[0], "\tWARN\tseveral\\nlines\\u001b[31m\t"+
+		`{"who": "a\r\nb\u202ec\u009b2J\udb40\udc41é　\u007f", "zero": 0, "all": ["e\u202eve"], "error": "bad\u200b"}`+"\n") || !strings.HasSuffix(lines[1], "\tINFO\talone\n") {
 		t.Errorf("got %q", got)
 	}
 	colored := logged(t, LogOptions{Format: "console", Colour: true}, hostile)
