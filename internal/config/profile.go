@@ -129,7 +129,7 @@ func (p *Profile) readTools(m *mapping) {
 		p.ToolsFrom[i] = file
 		data, err := m.d.read(file)
 		if err != nil {
-			m.itemErrorf("tools_from", i, "cannot be read: %v", configfile.Reason(err))
+			m.itemErrorf("tools_from", i, "%s", unreadable(file, err))
 			continue
 		}
 		p.ToolFiles = append(p.ToolFiles, ToolFile{file, string(data)})

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 
 	"gopkg.in/yaml.v3"
 
@@ -46,7 +48,7 @@ func (d *decoder) rulesOf(file string, i int) []Rule {
 	}
 	data, err := d.read(file)
 	if err != nil {
-		d.Errorf(at, p, "cannot be read: %v", configfile.Reason(err))
+		d.Errorf(at, p, "%s", unreadable(file, err))
 		return nil
 	}
 	root, parseErr := configfile.Parse(file, data)
@@ -66,6 +68,18 @@ func (d *decoder) rulesOf(file string, i int) []Rule {
 		own.Errorf(root, configfile.Path{}, "must be a list of rules or a mapping with rules, not %s", configfile.KindOf(root))
 	}
 	return rules.Rules
+}
+
+// unreadable says which file of a list cannot be read, and why.
+func unreadable(file string, err error) string {
+	text := fmt.Sprintf("%q cannot be read: %v", file, configfile.Reason(err))
+	switch {
+	case errors.Is(err, syscall.EISDIR):
+		text += "; name each of its files"
+	case strings.ContainsAny(filepath.Base(file), "*?["):
+		text += "; globs are not expanded, so name each file"
+	}
+	return text
 }
 
 // elementPath is the path of a mapping in a list. That of a rule in a rule file begins with the name
