@@ -2,6 +2,8 @@ package frontend
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -122,5 +124,24 @@ func TestRefusedEndpointsOfPrincipals(t *testing.T) {
 	do(s, request(t, strings.NewReader(pingBody)))
 	if logs.FilterMessage("request refused").FilterField(zap.String("principal", "ann")).Len() != 1 {
 		t.Errorf("the log has %v", logs.All())
+	}
+}
+
+// The path is logged as it was sent: decoded, an escaped slash looks like the path of a profile. The query is not logged.
+func TestRefusedPathIsLoggedAsSent(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	none := &NoEndpoint{Reason: "no", Answer: http.NotFound}
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Logger: zap.New(core),
+		Authenticate: func(*http.Request) (*call.Principal, error) { return nil, none }})
+	r := request(t, strings.NewReader(pingBody))
+	at, err := url.Parse("http://gateway.test/mcp%2Fcoding%0a?key=s3cret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.URL = at
+	do(s, r)
+	s.UnknownPath(httptest.NewRecorder(), r)
+	if n := logs.FilterField(zap.String("path", "/mcp%2Fcoding%0a")).Len(); n != 2 {
+		t.Errorf("%d of 2 lines have the path: %v", n, logs.All())
 	}
 }
