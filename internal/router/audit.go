@@ -108,6 +108,16 @@ func (l *auditLine) text(name, value string, most int) {
 	l.b = wire.AppendString(l.b, plaintext.Clip(value, most))
 }
 
+// texts adds a list of words of the gateway.
+func (l *auditLine) texts(name string, values []string) {
+	l.b = append(append(append(l.b, `,"`...), name...), `":`...)
+	for i, v := range values {
+		l.b = append(l.b, "[,"[min(i, 1)])
+		l.b = wire.AppendString(l.b, v)
+	}
+	l.b = append(l.b, ']')
+}
+
 func (l *auditLine) number(name string, n int64) {
 	l.b = append(append(append(l.b, `,"`...), name...), `":`...)
 	l.b = strconv.AppendInt(l.b, n, 10)
@@ -236,6 +246,9 @@ func (a *Audit) ended(c *call.Call, public string, log *logFields, res call.Resu
 	}
 	if reason := reasonOf(outcome, c, log, err); reason != "" {
 		l.text("reason", reason, 2*maxReason) // it is bounded already
+	}
+	if len(log.asks) > 0 {
+		l.texts("asks", log.asks)
 	}
 	l.b = append(l.b, `,"duration_ms":`...)
 	l.b = strconv.AppendFloat(l.b, milliseconds(duration), 'f', -1, 64)

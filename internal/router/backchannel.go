@@ -3,6 +3,8 @@ package router
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 
 	"mcpgateway/internal/bridge"
 	"mcpgateway/internal/call"
@@ -18,6 +20,7 @@ type backChannel struct {
 	principal   *call.Principal // that made the call
 	reservation *reservation    // what the call has taken out of limits, nil for nothing
 	trace       *call.Trace     // of the call, nil for none
+	asks        *unansweredAsks // of the call, nil for none
 }
 
 func (b *backChannel) Notify(method string, params wire.Raw) {
@@ -44,6 +47,7 @@ func (b *backChannel) Ask(ctx context.Context, method string, params wire.Raw) (
 	answer, outcome, err := b.ask(ctx, method, params)
 	timer.End(err)
 	b.router.metrics.countAsk(method, outcome)
+	b.asks.add(method, outcome)
 	return answer, err
 }
 
@@ -143,11 +147,39 @@ func outcomeOfAnswer(method string, answer wire.Raw) string {
 
 // countAsk counts one question. The label kind takes a fixed set of values.
 func (m *Metrics) countAsk(method, outcome string) {
-	kind := "other"
+	m.asks.WithLabelValues(askKind(method), outcome).Inc()
+}
+
+func askKind(method string) string {
 	if ask := wire.MethodOf(method); ask.Kind == wire.KindAsk {
-		kind = ask.Capability
+		return ask.Capability
 	}
-	m.asks.WithLabelValues(kind, outcome).Inc()
+	return "other"
+}
+
+// unansweredAsks collects the questions of an upstream during one call that were not answered, for the
+// log and the audit: the call may be ok nevertheless. Its methods may be called concurrently, and on nil.
+type unansweredAsks struct {
+	mu   sync.Mutex
+	list []string // each once, as the labels kind and outcome of the metric, such as "elicitation lapsed"
+}
+
+func (u *unansweredAsks) add(method, outcome string) {
+	if u == nil || outcome == askAnswered {
+		return
+	}
+	ask := askKind(method) + " " + outcome
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !slices.Contains(u.list, ask) {
+		u.list = append(u.list, ask)
+	}
+}
+
+func (u *unansweredAsks) get() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.list
 }
 
 // AskRefused counts a question of an upstream that was put to no client, because the gateway

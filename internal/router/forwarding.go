@@ -37,8 +37,9 @@ type forwarding struct {
 	upstream Upstream
 	down     *call.Call  // as the upstream gets it, under native names
 	back     backChannel // to the client, for what comes before the answer
-	sent     bool        // the upstream was reached, so that errors may be its own
-	used     *usedItems  // by the inner calls of an own item, nil for none
+	asks     unansweredAsks
+	sent     bool       // the upstream was reached, so that errors may be its own
+	used     *usedItems // by the inner calls of an own item, nil for none
 	result   call.Result
 }
 
@@ -74,7 +75,7 @@ func (f *forwarding) session() string { return f.back.session }
 func (f *forwarding) openBackChannel(session string) *backChannel {
 	f.back = backChannel{
 		asker: asker{f.router, f.routes, f.target.Part, session, f.call.Client},
-		to:    f.call.Back, principal: f.call.Principal, reservation: f.reservation, trace: f.call.Trace,
+		to:    f.call.Back, principal: f.call.Principal, reservation: f.reservation, trace: f.call.Trace, asks: &f.asks,
 	}
 	return &f.back
 }

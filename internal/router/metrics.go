@@ -183,6 +183,7 @@ type logFields struct {
 	stopped              bool           // the gateway ended the call before its answer, and answers it with an error
 	own                  bool           // the call is one of the gateway's own items
 	used                 []results.Item // whose results went into that of an inner call
+	asks                 []string       // the questions of the upstream that were not answered, see unansweredAsks
 }
 
 // outcomeOf returns the outcome of the call, which it remembers: a result may be long.
@@ -218,7 +219,7 @@ func (l *logFields) decision(it *auditedItem, d *policy.Decision) {
 }
 
 // maxFields is the number of fields of the log line of a call.
-const maxFields = 12
+const maxFields = 13
 
 // milliseconds is a duration as the log and the audit have it.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -268,6 +269,9 @@ func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, e
 	fields = append(fields, zap.String("outcome", outcome))
 	if reason := reasonOf(outcome, c, log, err); reason != "" {
 		fields = append(fields, zap.String("reason", reason))
+	}
+	if len(log.asks) > 0 {
+		fields = append(fields, zap.Strings("asks", log.asks))
 	}
 	if id := c.Trace.ID(); id != "" {
 		fields = append(fields, zap.String("trace_id", id))

@@ -67,7 +67,10 @@ type resultStage struct {
 // error is a *wire.Error or that of ctx.
 func (f *forwarding) run(ctx context.Context, stages []requestStage) (call.Result, error) {
 	f.ctx = ctx
-	defer func() { f.reservation.release() }()
+	defer func() {
+		f.reservation.release()
+		f.log.asks = f.asks.get()
+	}()
 	switch done, err := f.request(ctx, stages); {
 	case err != nil && f.sent:
 		return call.Result{}, f.fail(err)

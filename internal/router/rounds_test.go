@@ -2,9 +2,12 @@ package router
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -15,6 +18,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
 
@@ -172,7 +176,10 @@ func TestAsks(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newTestRouter(t, asking(tc.method, tc.params), filesSource(t))
+				b := &fakeAuditor{}
+				h := auditedRouter(t, asking(tc.method, tc.params), filesSource(t), &Audit{To: b}, policy.Rule{Name: "all", Effect: policy.Allow})
+				core, logs := observer.New(zap.InfoLevel)
+				h.logTo(zap.New(core))
 				res, err := h.Handle(t.Context(), callOf(tc.revision, tc.caps, `{"name":"files__read"}`, tc.back))
 				if err != nil {
 					t.Fatal(err)
@@ -189,8 +196,36 @@ func TestAsks(t *testing.T) {
 				if n := testutil.ToFloat64(h.metrics.asks.WithLabelValues(kind, tc.outcome)); n != 1 {
 					t.Errorf("asks_total of %s, %s is %v, want 1", kind, tc.outcome, n)
 				}
+				var want []any // what was not answered, in the log and the audit
+				if tc.outcome != "answered" {
+					want = []any{kind + " " + tc.outcome}
+				}
+				if got, _ := logs.FilterMessage("call").All()[0].ContextMap()["asks"].([]any); !cmp.Equal(got, want) {
+					t.Errorf("the line of the call has the asks %v, want %v", got, want)
+				}
+				var end struct{ Asks []any }
+				if err := json.Unmarshal([]byte(b.lines[len(b.lines)-1]), &end); err != nil || !cmp.Equal(end.Asks, want) {
+					t.Errorf("the end in the audit has the asks %v, %v; want %v", end.Asks, err, want)
+				}
 			})
 		})
+	}
+}
+
+// A question that is asked over and over makes no long line.
+func TestAsksOfACallAreBounded(t *testing.T) {
+	h := newTestRouter(t, &fakeUpstream{answer: func(ctx context.Context, c *call.Call) (call.Result, error) {
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() { _, _ = c.Back.Ask(ctx, []string{wire.MethodElicit, wire.MethodSample}[i%2], wire.Raw(`{}`)) })
+		}
+		wg.Wait()
+		return call.Result{Raw: wire.Raw(`{"content":[]}`)}, nil
+	}}, filesSource(t))
+	_, log, err := h.handleRecorded(t.Context(), callOf(wire.Rev20251125, `{}`, `{"name":"files__read"}`, &answering{}))
+	slices.Sort(log.asks)
+	if want := []string{"elicitation undeclared", "sampling undeclared"}; err != nil || !slices.Equal(log.asks, want) {
+		t.Errorf("asks %v, %v; want %v", log.asks, err, want)
 	}
 }
 

@@ -58,6 +58,9 @@ func (r *Router) logSlow(c *call.Call, log *logFields, duration time.Duration, r
 	if reason := reasonOf(outcome, c, log, err); reason != "" {
 		fields = append(fields, zap.String("reason", reason))
 	}
+	if len(log.asks) > 0 {
+		fields = append(fields, zap.Strings("asks", log.asks))
+	}
 	fields = append(fields, zap.Float64("duration_ms", milliseconds(duration)))
 	for s := range call.NumStages {
 		if spent := c.Trace.Spent(s); spent > 0 {
