@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
@@ -27,7 +28,12 @@ func TestRefusedAsksAreLogged(t *testing.T) {
 		r.watch.wait(t, isReady)
 		ctx, cancel := context.WithCancel(t.Context())
 		asked := make(chan struct{})
-		calls := []<-chan string{r.doing(ctx, upstreamtest.ToolCall("echo", "ann", &upstreamtest.Peer{OnAsk: func(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) {
+		toolCall := func(client string, back call.BackChannel) *call.Call {
+			c := upstreamtest.ToolCall("echo", client, back)
+			c.ID = "request-of-" + client
+			return c
+		}
+		calls := []<-chan string{r.doing(ctx, toolCall("ann", &upstreamtest.Peer{OnAsk: func(ctx context.Context, _ string, _ wire.Raw) (wire.Raw, error) {
 			close(asked)
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -36,7 +42,7 @@ func TestRefusedAsksAreLogged(t *testing.T) {
 		l := s.Instance(1)
 		l.Line(ask, "of-ann")
 		<-asked // ann's client does not answer, so her call waits
-		calls = append(calls, r.doing(ctx, upstreamtest.ToolCall("echo", "bob", &upstreamtest.Peer{})))
+		calls = append(calls, r.doing(ctx, toolCall("bob", &upstreamtest.Peer{})))
 		synctest.Wait()
 		l.Line(`{"jsonrpc":"2.0","id":"none","method":"roots/list"}`)
 		l.Wait(t, upstreamtest.Response(`"none"`))
@@ -56,6 +62,7 @@ func TestRefusedAsksAreLogged(t *testing.T) {
 		want := map[string]any{
 			"method": wire.MethodElicit, "why": "calls of several clients are in flight, and it may be that of any",
 			"clients": int64(2), "calls": int64(2), "calls_that_wait_for_their_client": int64(1), "help": protocol.OwnSessions,
+			"requests": []any{"request-of-ann", "request-of-bob"},
 		}
 		delete(got, "upstream")
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -1,6 +1,9 @@
 package protocol
 
 import (
+	"maps"
+	"slices"
+
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
@@ -25,13 +28,13 @@ func (c *Config) logRefused(t *PendingCalls, method string) {
 	if !c.Refusals.Allow() {
 		return
 	}
-	clients, calls, asking := t.countInFlight()
+	now := t.inFlight()
 	why, help := "calls of several clients are in flight, and it may be that of any", OwnSessions
-	if clients == 0 {
+	if now.clients == 0 {
 		why, help = "no call of a client is in flight", noCall
 	}
 	c.Logger.Info("a question of the server was refused: nobody knows whom it is for", zap.String("method", method), zap.String("why", why),
-		zap.Int("clients", clients), zap.Int("calls", calls), zap.Int("calls_that_wait_for_their_client", asking), zap.String("help", help))
+		zap.Int("clients", now.clients), zap.Int("calls", now.calls), zap.Strings("requests", now.requests), zap.Int("calls_that_wait_for_their_client", now.asking), zap.String("help", help))
 }
 
 // NewRefusals returns the limiter for [Config.Refusals].
@@ -41,19 +44,29 @@ func NewRefusals() *rate.Limiter { return rate.NewLimiter(rate.Limit(0.1), 5) }
 // client.
 type askState interface{ IsAsking() bool }
 
-// countInFlight counts the pending calls of clients: how many clients there are, how many
-// calls, and how many of the calls wait for their client to answer a request of the
-// server. A parked call counts too, since the server may send another request for it.
-func (t *PendingCalls) countInFlight() (clients, calls, asking int) {
-	seen := make(map[string]bool)
+// maxRefusedRequests bounds the request ids in the line of a refused request.
+const maxRefusedRequests = 16
+
+// inFlight describes the pending calls of clients.
+type inFlight struct {
+	clients, calls int
+	// asking counts the calls that wait for their client to answer a request of the server. A
+	// parked call counts as pending, since the server may send another request for it.
+	asking   int
+	requests []string // the ids of the oldest calls
+}
+
+func (t *PendingCalls) inFlight() (now inFlight) {
+	clients := make(map[string]bool)
+	ids := make(map[int64]string)
 	var backs []askState
 	t.mu.Lock()
 	for _, f := range t.open {
 		if f.Call.Client == nil {
 			continue
 		}
-		seen[f.Call.Client.Key] = true
-		calls++
+		clients[f.Call.Client.Key] = true
+		ids[f.seq] = f.Call.ID
 		if g, ok := f.Call.Back.(askState); ok {
 			backs = append(backs, g)
 		}
@@ -61,8 +74,13 @@ func (t *PendingCalls) countInFlight() (clients, calls, asking int) {
 	t.mu.Unlock()
 	for _, g := range backs {
 		if g.IsAsking() {
-			asking++
+			now.asking++
 		}
 	}
-	return len(seen), calls, asking
+	oldest := slices.Sorted(maps.Keys(ids))
+	for _, seq := range oldest[:min(len(oldest), maxRefusedRequests)] {
+		now.requests = append(now.requests, ids[seq])
+	}
+	now.clients, now.calls = len(clients), len(ids)
+	return now
 }
