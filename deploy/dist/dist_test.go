@@ -163,7 +163,7 @@ func checkUnit(t *testing.T, root, unit string) {
 }
 
 // runUnit runs the command of the unit in the root where the package is installed, which has nothing else, with a configuration that the
-// administrator has added an upstream to, until the gateway is healthy. Then the administrator asks for its status, and reloads it.
+// administrator has added an upstream and the audit to, until the gateway is healthy. Then the administrator asks for its status, and reloads it.
 func runUnit(t *testing.T, root, unit string) {
 	config := filepath.Join(root, "etc/mcpgateway/gateway.yaml")
 	text := read(t, config)
@@ -171,7 +171,7 @@ func runUnit(t *testing.T, root, unit string) {
 	if edited == text {
 		t.Fatalf("no place for upstreams in\n%s", text)
 	}
-	write(t, config, edited)
+	write(t, config, strings.Replace(edited, "#telemetry:", "telemetry:", 1))
 	start := regexp.MustCompile(`(?m)^ExecStart=(.*)$`).FindStringSubmatch(unit)
 	if start == nil {
 		t.Fatal("the unit has no ExecStart")
@@ -195,6 +195,9 @@ func runUnit(t *testing.T, root, unit string) {
 	out := asRoot(t, "unshare", "--net", "bash", "-c", script, "bash", root)
 	if !strings.Contains(out, "/etc/mcpgateway/gateway.yaml\nProcess ") {
 		t.Errorf("the status of the service is missing:\n%s", out)
+	}
+	if _, err := os.Stat(filepath.Join(root, "var/lib/mcpgateway/audit.jsonl")); err != nil {
+		t.Errorf("the audit that gateway.yaml proposes: %v", err)
 	}
 }
 
