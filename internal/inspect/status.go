@@ -56,7 +56,7 @@ type UpstreamStatus struct {
 	Server    json.RawMessage `json:"server,omitempty"`
 	Items     map[string]int  `json:"items"` // by kind in the plural
 	Calls     int             `json:"calls"`
-	Failed    int             `json:"failed"`                // calls with an error, or that it could not get
+	Failed    int             `json:"failed"`                // calls with the outcome error or unavailable
 	P95       *float64        `json:"p95_seconds,omitempty"` // of all calls; absent without calls
 	Restarts  int             `json:"restarts,omitempty"`    // conversations that were opened after the first
 	Reason    string          `json:"reason,omitempty"`      // why it is not ready, and what to do
