@@ -252,8 +252,14 @@ func (g *Gateway) retireConnections(life context.Context, inUse map[*connection]
 	awaited, timeout := slices.Clone(g.control.drainingEpochs), g.generation.Load().cfg.DrainTimeout
 	g.group.Go(func() error {
 		if !waitOver(life, awaited, timeout) {
-			g.log.Warn("calls to replaced or removed upstreams were still running after drain_timeout and are ended",
-				zap.Duration("timeout", timeout))
+			calls := 0 // an epoch has calls of other upstreams too
+			for _, c := range retired {
+				calls += c.sessions.Running()
+			}
+			if calls > 0 {
+				g.log.Warn("calls to replaced or removed upstreams were still running after drain_timeout and are ended",
+					zap.Duration("timeout", timeout), zap.Int("calls", calls))
+			}
 		}
 		for _, c := range retired {
 			c.cancel()

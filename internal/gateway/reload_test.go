@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
@@ -233,7 +235,8 @@ func TestCallsEndAtARemovedUpstream(t *testing.T) {
 			release := sync.OnceFunc(func() { close(u.call) })
 			defer release()
 			rest := "drain_timeout: " + test.drain + "\nupstreams: {z: " + newScripted(t, "z").entry("")
-			g, _ := start(t, rest+", a: "+u.entry("")+"}", false)
+			core, logs := observer.New(zap.WarnLevel)
+			g, _ := startLogged(t, rest+", a: "+u.entry("")+"}", false, zap.New(core))
 			listOf(t, g)
 			answer := make(chan string, 1)
 			go func() { answer <- callOf(t, g, "a__u") }()
@@ -255,6 +258,10 @@ func TestCallsEndAtARemovedUpstream(t *testing.T) {
 			<-u.closed
 			if n := u.calls.Load(); n != 1 {
 				t.Errorf("the server received the call %d times", n)
+			}
+			warned := logs.FilterMessage("calls to replaced or removed upstreams were still running after drain_timeout and are ended")
+			if want := test.want != "from u"; warned.FilterField(zap.Int("calls", 1)).Len() != warned.Len() || (warned.Len() == 1) != want {
+				t.Errorf("the log says %v", warned.All())
 			}
 		})
 	}

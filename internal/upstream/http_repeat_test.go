@@ -1,10 +1,14 @@
 package upstream
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/transport/httpconn"
@@ -84,4 +88,49 @@ func TestOverloadedServerGetsNoRepeat(t *testing.T) {
 	_, err = r.Do(t.Context(), upstreamtest.ToolCall("read", "a", &upstreamtest.Peer{}))
 	contains(t, "data", upstreamtest.DataOf(t, err), `"retryable":true,"retryAfter":7`)
 	upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
+}
+
+// A call that the gateway ends with its connection to the server is not sent again: nothing
+// says that the server has not executed it.
+func TestCallEndsWithTheConnector(t *testing.T) {
+	for _, name := range []string{"echo", "read"} {
+		t.Run(name, func(t *testing.T) {
+			begun := make(chan struct{})
+			s := &script{on: map[string]on{
+				wire.MethodToolsList: func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, upstreamtest.TwoTools) },
+				wire.MethodToolsCall: func(_ http.ResponseWriter, r *http.Request, _ wire.Message) {
+					close(begun)
+					<-r.Context().Done()
+				},
+			}}
+			at, err := url.Parse(serve(t, s).URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			core, logs := observer.New(zap.InfoLevel)
+			o := Options{Server: Server{HTTP: &httpconn.Config{URL: at}, Era: wire.EraLegacy}, Logger: zap.New(core)}
+			o.Name, o.Observer = "files", newWatcher()
+			c := newConnector(o)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended, done := make(chan error, 1), make(chan error, 1)
+			go func() { ended <- c.Run(ctx) }()
+			go func() {
+				_, err := c.Do(t.Context(), upstreamtest.ToolCall(name, "a", &upstreamtest.Peer{}))
+				done <- err
+			}()
+			<-begun
+			upstreamtest.Equal(t, "running", c.Running(), 1)
+			cancel()
+			data := upstreamtest.DataOf(t, <-done)
+			contains(t, "data", data, `"reason":"`+connector.ReasonEnded+`"`)
+			contains(t, "data", data, `"retryable":false`)
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			upstreamtest.Equal(t, "running", c.Running(), 0)
+			upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
+			upstreamtest.Equal(t, "lines that say it is sent again", logs.FilterMessage("a call is sent again").Len(), 0)
+		})
+	}
 }

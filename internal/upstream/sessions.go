@@ -96,6 +96,9 @@ func NewSessions(o Options) *Sessions {
 // Snapshot returns what is known of the upstream now.
 func (s *Sessions) Snapshot() connector.Snapshot { return s.catalogSession.Snapshot() }
 
+// Running returns the number of calls that run or wait in all sessions.
+func (s *Sessions) Running() int { return s.catalogSession.Running() }
+
 // Transport returns the transport of the connection that gathers the lists, or the configured one while there
 // is none.
 func (s *Sessions) Transport() transport.Kind {

@@ -27,6 +27,7 @@ type Connector struct {
 	slots  *fairLimiter // slots of calls, shared by all sessions with the upstream
 	single *fairLimiter // the slot for the only call in this session; nil: any number may run
 
+	running      *atomic.Int64                    // calls in all sessions with the upstream
 	inflight     atomic.Pointer[prometheus.Gauge] // looked up once, not for each call
 	sessionKind  atomic.Uint32                    // a SessionKind, that of the last conversation
 	tools        *atomic.Pointer[toolFacts]       // of the session that gathers the catalog
@@ -69,9 +70,9 @@ func New(o Options) *Connector {
 		c.tools.Store(&toolFacts{})
 	}
 	if o.Beside != nil {
-		c.slots = o.Beside.slots
+		c.slots, c.running = o.Beside.slots, o.Beside.running
 	} else {
-		c.slots = newFairLimiter(c.o.Limits.MaxConcurrent, newLimiterQueue(c.o.Limits.MaxQueue))
+		c.slots, c.running = newFairLimiter(c.o.Limits.MaxConcurrent, newLimiterQueue(c.o.Limits.MaxQueue)), new(atomic.Int64)
 	}
 	if c.o.Serialize {
 		c.single = newFairLimiter(1, c.slots.queue)
@@ -99,6 +100,21 @@ func (c *Connector) gathersLists() bool { return c.o.Role != OnlyCalls }
 // Snapshot returns the present snapshot.
 func (c *Connector) Snapshot() Snapshot { return *c.published.Load() }
 
+// Running returns the number of calls that run or wait in this session and those beside it.
+func (c *Connector) Running() int { return int(c.running.Load()) }
+
+// isEnding reports whether Run is to return, so that there is no further conversation.
+func (c *Connector) isEnding() bool {
+	var ending <-chan struct{}
+	c.view(func(s *state) { ending = s.ending })
+	select {
+	case <-ending:
+		return true
+	default:
+		return false
+	}
+}
+
 // measure looks up the gauges of running and waiting calls.
 func (c *Connector) measure() {
 	c.slots.queue.measure(c.o.Metrics.queued.WithLabelValues(c.o.Name))
@@ -111,6 +127,7 @@ func (c *Connector) measure() {
 // goroutine, process and connection of the connector has ended: nil after ctx ended, or
 // immediately an error about the options. Calls fail from then on. Call it once.
 func (c *Connector) Run(ctx context.Context) error {
+	c.view(func(s *state) { s.ending = ctx.Done() })
 	c.o.Metrics.began(c.o.Name)
 	c.measure() // a former connector of the upstream may have deleted the series since New
 	defer c.finish()

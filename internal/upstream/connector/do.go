@@ -25,13 +25,16 @@ import (
 // A call is sent a second time only if the server certainly did not begin it and does
 // not ask for a pause, or if the connection to a remote server broke under a tool that
 // the server says may be called again. A call that a child process was executing when it
-// ended is never sent again, because it may have been the reason; neither is a large one.
+// ended is never sent again, because it may have been the reason; neither is a large one,
+// nor one that the gateway has ended with the connector.
 func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) {
 	began := time.Now()
 	admitted, refused := c.breaker.admit(began)
 	if refused != nil {
 		return call.Result{}, c.Failure(refused.reason, refused.since, true, refused.retry)
 	}
+	c.running.Add(1)
+	defer c.running.Add(-1)
 	g := newCallGuard(ctx, cl, c.o.Limits.Timeout, c.o.Limits.MaxDuration)
 	defer g.close()
 	g.c, g.trial = c, admitted.trial
@@ -117,6 +120,9 @@ func (c *Connector) send(g *callGuard, cl *call.Call, trial bool) (call.Result, 
 	c.applyLogLevel(ctx, cl)
 	result, err := c.attempt(ctx, g, conn, cl)
 	f, ok := errors.AsType[*protocol.CallError](err)
+	if ok && f.ConnectionLost && c.isEnding() {
+		return result, &protocol.CallError{Reason: ReasonEnded, NotSent: f.NotSent, MayHaveExecuted: !f.NotSent, Cause: err}
+	}
 	if !ok || f.Unauthenticated || f.RetryAfter > 0 || !(f.NotSent || (f.ConnectionLost && !f.MayHaveExecuted && c.mayRepeat(cl))) {
 		return result, err
 	}

@@ -10,10 +10,11 @@ import (
 // state is everything that changes in the life of a connector. Only functions given to
 // [Connector.update] change it, and only those given to [Connector.view] read it.
 type state struct {
-	conn     protocol.Conn // nil while there is no conversation
-	failures int           // attempts that have failed; not one whose conversation was lost
-	ended    bool          // Run has returned
-	retryAt  time.Time     // the server asks for no attempt before; zero if it does not
+	conn     protocol.Conn   // nil while there is no conversation
+	failures int             // attempts that have failed; not one whose conversation was lost
+	ended    bool            // Run has returned
+	ending   <-chan struct{} // closed when Run is to return; nil before Run
+	retryAt  time.Time       // the server asks for no attempt before; zero if it does not
 	snapshot Snapshot
 
 	changedLists   kinds           // the server says that these have changed
