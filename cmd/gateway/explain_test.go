@@ -51,7 +51,9 @@ policy: {rules: [{name: dev, effect: allow, who: {groups: [dev]}}]}
 	wants(explain("opaque"), "refuses these credentials: the token is not a signed JWT access token (token_form).")
 	wants(explain("opaque", "--json"), `"effect": "deny"`, `"reason": "token_form"`)
 	iss.SetDown(true)
-	wants(explain(good), "accepts these credentials, if what is unchecked here is right.", "signature", "unchecked", "the keys of the issuer cannot be fetched", "ann may use")
+	wants(explain(good), "accepts these credentials, if what is unchecked here is right; a running gateway that has not fetched the keys before", "answers HTTP 503", "signature", "unchecked", "the keys of the issuer cannot be fetched", "ann may use")
+	wants(explain(good, "--json"), `"accepted": true`, `"message": "a running gateway that has not fetched the keys before answers HTTP 503 until it can"`)
+	wants(explain(iss.Token(audience, map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})), "The gateway refuses these credentials: the token has expired (expired).")
 	if got := explain(good); strings.Contains(got, good[len(good)-20:]) {
 		t.Errorf("the token is printed: %s", got)
 	}

@@ -148,7 +148,11 @@ func (a *authentication) print(out io.Writer, s console.Style) error {
 	case !a.Accepted:
 		folded(out, "The gateway %s these credentials: %s (%s).\n", s.Bad("refuses"), a.Message, a.Reason)
 	case unchecked:
-		folded(out, "The gateway %s these credentials, if what is unchecked here is right.\n", s.Warn("accepts"))
+		but := "."
+		if a.Message != "" {
+			but = "; " + a.Message + "."
+		}
+		folded(out, "The gateway %s these credentials, if what is unchecked here is right%s\n", s.Warn("accepts"), but)
 	default:
 		folded(out, "The gateway %s these credentials.\n", s.Good("accepts"))
 	}

@@ -24,7 +24,8 @@ type Examination struct {
 	// Profiles are the names of the only profiles that they may use; nil means all.
 	Profiles []string
 	// Reason is the label of the refusal in metrics and in the log, "" if the credentials
-	// are accepted as far as they could be checked. Message is its text.
+	// are accepted as far as they could be checked. Message is its text; without a refusal
+	// it says when a running gateway refuses them all the same, "" if that is not known.
 	Reason, Message string
 	Checks          []Check
 }
@@ -178,6 +179,9 @@ func (i *issuer) examineSignature(ctx context.Context, x *Examination, text stri
 		why = fmt.Sprintf("%s: %s", why, plaintext.Clip(cause.Error(), 2*maxLogged))
 	}
 	x.Checks = append(x.Checks, Check{"signature", value, why, CheckUnchecked})
+	if x.Reason == "" {
+		x.Message = "a running gateway that has not fetched the keys before answers HTTP 503 until it can"
+	}
 }
 
 // examineTimes returns the expiry of a token, with the tolerated skew.
