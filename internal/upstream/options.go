@@ -201,7 +201,7 @@ func (o Options) withDefaults() *Options {
 func (o *Options) newConnector(beside *connector.Connector) *connector.Connector {
 	o.refusals = protocol.NewRefusals()
 	options := connector.Options{
-		Name: o.Name, Role: o.scope.role(), Peer: o.peer(), Session: sessionOwner{o}, Beside: beside, Serialize: o.Serialize,
+		Name: o.Name, Role: o.scope.role(), Peer: o.peer(), Session: sessionOwner{o}, OnePrincipal: o.scope.isOfOnePrincipal(), Beside: beside, Serialize: o.Serialize,
 		Dialer: func(c *connector.Connector) (protocol.Dialer, error) { return o.dialer(c) },
 		Limits: o.Limits, Health: o.Health, Start: connector.Start{Lifetime: o.Lifetime},
 		Mask: o.Mask, Advice: o.advice, Loops: loops{o.LoopDetector, o.instance},

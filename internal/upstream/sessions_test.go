@@ -243,6 +243,36 @@ func TestSessionPerPrincipal(t *testing.T) {
 	})
 }
 
+// A server that fails for two principals, who have a session each, fails: its breakers open.
+func TestBreakersOfSessionsPerPrincipal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		health := connector.NewHealth(connector.HealthSettings{Failures: 3, Open: time.Minute})
+		h := startSessions(t, upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) {
+			switch m.Method {
+			case wire.MethodToolsCall:
+				l.Line(`{"jsonrpc":"2.0","id":%s,"result":5}`, m.ID)
+			case wire.MethodPing:
+				l.Result(m, `{}`)
+			}
+		}), func(o *Options) { o.Sharing, o.Health = PerPrincipal, health })
+		open := func() int {
+			n, _ := health.Open()
+			return n
+		}
+		for range 8 {
+			h.call(t.Context(), modernCallBy("carl"))
+			synctest.Wait() // the ping
+			time.Sleep(time.Millisecond)
+		}
+		upstreamtest.Equal(t, "open breakers after failures of one principal", open(), 0)
+		for range 3 {
+			h.call(t.Context(), modernCallBy("dora"))
+			time.Sleep(time.Millisecond)
+		}
+		upstreamtest.Equal(t, "open breakers after failures of another one", open(), 1)
+	})
+}
+
 // All clients share one process over stdio, and the gateway declares all
 // capabilities to it.
 func TestSessionSharedOverLines(t *testing.T) {

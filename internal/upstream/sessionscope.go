@@ -100,6 +100,11 @@ func (p *sessionScope) role() connector.Role {
 	}
 }
 
+// isOfOnePrincipal reports whether all calls of the session are of one principal.
+func (p *sessionScope) isOfOnePrincipal() bool {
+	return p != nil && (p.origin.Principal != "" || p.origin.Client != nil)
+}
+
 // client returns the client if it is the only one in the session, else nil.
 func (p *sessionScope) client() *call.Client {
 	if p.only != nil {

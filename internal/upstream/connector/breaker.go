@@ -20,7 +20,9 @@ import (
 // answered another call meanwhile. Timeouts of one item alone, and failures of one
 // principal alone that leave the conversation as it is, open the breaker only if the server
 // leaves a ping unanswered too: one slow tool is no reason to refuse the others, and neither
-// are the arguments of one client to refuse those of others.
+// are the arguments of one client to refuse those of others. In a session of one principal
+// all failures are alone; there the failures of another session show that the server fails,
+// see [Health.failedFor].
 //
 // A call takes no lock while the breaker is closed and the last call did not fail. The
 // methods may be called concurrently.
@@ -28,6 +30,7 @@ type breaker struct {
 	health  *Health
 	metrics *Metrics
 	name    string // of the upstream
+	own     bool   // all calls of the session are of one principal
 
 	answers  atomic.Uint64 // counts the calls that the server answered
 	alerted  atomic.Bool   // there is a run of failures, or the breaker is not closed
@@ -172,6 +175,7 @@ func (b *breaker) refusal(now time.Time) *openBreaker {
 // is alive for certain. It reports whether the breaker was not closed.
 func (b *breaker) answered() (closed bool) {
 	b.answers.Add(1)
+	b.health.works()
 	if !b.alerted.Load() {
 		return false
 	}
@@ -227,6 +231,7 @@ func (b *breaker) failed(a admission, f *failedCall, now time.Time) verdict {
 	switch {
 	case run.calls < limits.Failures || run.isDoubtful() && run.pinging:
 		return noVerdict
+	case b.own && run.lone && !run.slow && b.health.failedFor(run.principal):
 	case run.isDoubtful():
 		run.pinging = true
 		return needsPing
@@ -237,10 +242,11 @@ func (b *breaker) failed(a admission, f *failedCall, now time.Time) verdict {
 
 // failedTrial opens the breaker again. If the server works, and all failures so far are of
 // the principal of the trial, the breaker closes: its calls must not keep those of others
-// out. The caller holds mu.
+// out. It stays open if the server fails for other principals too, who have their own
+// breakers. The caller holds mu.
 func (b *breaker) failedTrial(a admission, f *failedCall, now time.Time, limits HealthSettings) verdict {
 	run, own := &b.failures, a.works && f.mayBeItsOwn()
-	if own && run.lone && run.principal == f.principal {
+	if own && run.lone && run.principal == f.principal && !(b.own && b.health.failedFor(f.principal)) {
 		b.close()
 		b.alerted.Store(true)
 		b.failures.add(f, now)

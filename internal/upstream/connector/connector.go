@@ -79,7 +79,7 @@ func New(o Options) *Connector {
 	}
 	c.notes, c.listTurns = newNoteLimiter(c), rate.NewLimiter(listsPerSecond, listsBurst)
 	c.floodLog.Interval = time.Minute
-	c.breaker.health, c.breaker.metrics, c.breaker.name = o.Health, c.o.Metrics, o.Name
+	c.breaker.health, c.breaker.metrics, c.breaker.name, c.breaker.own = o.Health, c.o.Metrics, o.Name, o.OnePrincipal
 	c.measure()
 	c.state.subscriptions = make(map[string]*resourceSubscription)
 	c.state.snapshot = Snapshot{Name: o.Name, State: Connecting, Since: time.Now()}

@@ -20,6 +20,7 @@ type HealthSettings struct {
 // are not probed.
 type Health struct {
 	current atomic.Pointer[HealthSettings]
+	lone    atomic.Pointer[loneFailures] // since the last answer in any session; nil for none
 
 	mu   sync.Mutex
 	open map[*breaker]failureRun // those that are not closed
@@ -41,6 +42,34 @@ func (h *Health) settings() HealthSettings {
 		return HealthSettings{}
 	}
 	return *h.current.Load()
+}
+
+// loneFailures says whose sessions had as many failed calls in a row as open a breaker.
+type loneFailures struct {
+	principal string // of the first of them
+	others    bool   // there are those of other principals
+}
+
+// failedFor notes that the session of one principal alone had as many failed calls in a row as
+// open a breaker. It reports whether the sessions of several principals had, and no session
+// had an answer since: then the server fails, and not what one principal sends.
+func (h *Health) failedFor(principal string) (several bool) {
+	for {
+		known, next := h.lone.Load(), &loneFailures{principal: principal}
+		if known != nil {
+			next.principal, next.others = known.principal, known.others || known.principal != principal
+		}
+		if h.lone.CompareAndSwap(known, next) {
+			return next.others
+		}
+	}
+}
+
+// works notes that the server has answered a call.
+func (h *Health) works() {
+	if h != nil && h.lone.Load() != nil {
+		h.lone.Store(nil)
+	}
 }
 
 // changed notes the new state of a breaker.

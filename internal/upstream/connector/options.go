@@ -23,6 +23,8 @@ type Options struct {
 	Dialer func(c *Connector) (protocol.Dialer, error)
 	// Session is called for the clients of the session. It may be nil.
 	Session Session
+	// OnePrincipal says that all calls of the session are of one principal.
+	OnePrincipal bool
 	// Beside is the connector of another session with the same upstream. Both share one
 	// limit of calls, and the facts about tools unless this one gathers lists itself.
 	Beside *Connector
