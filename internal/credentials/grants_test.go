@@ -104,7 +104,7 @@ func removedByAnother(t *testing.T, open func() *Store) {
 		t.Fatal(err)
 	}
 	c.pass(grantLife)
-	fails(t, running, call.Anonymous, "there is none yet")
+	fails(t, running, call.Anonymous, "the gateway has none of its own yet")
 }
 
 // A grant that an older version stored is read, and has its name once it is stored again.

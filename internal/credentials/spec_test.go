@@ -327,7 +327,7 @@ func TestAuthorizationSpecification(t *testing.T) {
 			if h, err := other.Headers(t.Context(), nil); err != nil || len(h) != 0 {
 				t.Errorf("another server gets %v, %v", h, err)
 			}
-			fails(t, other, call.Anonymous, "there is none yet")
+			fails(t, other, call.Anonymous, "the gateway has none of its own yet")
 		}},
 		{"Clients MUST maintain separate registration state for each authorization server … MUST NOT reuse client credentials from a different authorization server and MUST re-register (client-registration)", func(t *testing.T, as *gatewaytest.AuthServer) {
 			second, store := gatewaytest.NewAuthServer(t, nil), NewStore("")

@@ -105,7 +105,10 @@ func (u *user) grantNeeded(key string, text string) *Error {
 	return e
 }
 
-const textNoGrant = "this server requires a grant of its user, and there is none yet"
+const (
+	textNoGrant    = "this server requires a grant of its user, and there is none yet"
+	textNoOwnGrant = "this server requires a grant of its user, and the gateway has none of its own yet"
+)
 
 // noGrant is the error of a call whose principal has no grant. stored is one that is not for this authorization server, nil for
 // none: then it may have been removed.
@@ -114,6 +117,15 @@ func (u *user) noGrant(ctx context.Context, key string, stored []byte) *Error {
 		if r, there := u.o.Store.refusalOf(ctx, u.storeName(key)); there {
 			return u.grantNeeded(key, r.text(key == localKey))
 		}
+	}
+	return u.noneGiven(key)
+}
+
+// noneGiven is the error of a call whose principal has not given a grant. The grant of localKey is
+// the gateway's own: users may have given theirs.
+func (u *user) noneGiven(key string) *Error {
+	if key == localKey {
+		return u.grantNeeded(key, textNoOwnGrant)
 	}
 	return u.grantNeeded(key, textNoGrant)
 }
@@ -329,7 +341,7 @@ func (u *user) refuse(ctx context.Context, principal *call.Principal, access str
 		if _, err := u.load(ctx, key); err != nil {
 			return false, err
 		}
-		return false, u.grantNeeded(key, textNoGrant)
+		return false, u.noneGiven(key)
 	}
 	if !u.cache.refuse(key, access) {
 		return false, errNewTokenRefused

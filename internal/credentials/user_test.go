@@ -124,14 +124,14 @@ func TestLogin(t *testing.T) {
 	}
 	u := s.tokens.(*user)
 	u.o.Authority.Issuer = "https://elsewhere.example.com"
-	if _, err := u.load(t.Context(), localKey); err == nil || !strings.Contains(err.Error(), "there is none yet") {
+	if _, err := u.load(t.Context(), localKey); err == nil || !strings.Contains(err.Error(), "the gateway has none of its own yet") {
 		t.Errorf("a grant of another authorization server: %v", err)
 	}
 	u.o.Authority.Issuer = ""
 	if all, err := store.Grants(t.Context()); err != nil || len(all) != 1 || store.Forget(t.Context(), all[0]) != nil {
 		t.Errorf("got %v, %v", all, err)
 	}
-	if _, err := u.load(t.Context(), localKey); err == nil || !strings.Contains(err.Error(), "there is none yet") {
+	if _, err := u.load(t.Context(), localKey); err == nil || !strings.Contains(err.Error(), "the gateway has none of its own yet") {
 		t.Errorf("after logout: %v", err)
 	}
 }
@@ -403,7 +403,7 @@ func TestAnotherIssuer(t *testing.T) {
 		t.Error("the grant of one authorization server is that of another")
 	}
 	c.pass(6 * time.Minute)
-	fails(t, moved, call.Anonymous, "there is none yet")
+	fails(t, moved, call.Anonymous, "the gateway has none of its own yet")
 	if n := len(as.TokenRequests(gatewaytest.GrantRefresh)); n != 0 {
 		t.Errorf("the client's secret went %d times to where the configuration does not say", n)
 	}

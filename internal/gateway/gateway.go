@@ -513,13 +513,14 @@ func (g *Gateway) waitingFor() []string {
 func (g *Gateway) down() []string {
 	var all []string
 	for _, e := range g.generation.Load().entries {
-		s := e.active.Load().snapshot()
+		c := e.active.Load()
+		s := c.snapshot()
 		if e.required || s.Available() || !s.Settled && !g.isStarted() { // see waitingFor
 			continue
 		}
 		text := fmt.Sprintf("upstream %s is %s since %s", e.name, s.State, s.Since.UTC().Format(time.RFC3339))
 		if s.Reason != "" {
-			text += ": " + s.Reason
+			text += ": " + s.Reason + c.usersConnected(s)
 		}
 		all = append(all, text)
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"mcpgateway/internal/call"
@@ -80,7 +81,10 @@ func (i inspected) Handle(ctx context.Context, c *call.Call) (call.Result, error
 func (g *Gateway) Upstreams() []inspect.Upstream {
 	var all []inspect.Upstream
 	for _, e := range g.generation.Load().entries {
-		all = append(all, e.status(e.conn.snapshot()))
+		s := e.conn.snapshot()
+		u := e.status(s)
+		u.Reason += e.conn.usersConnected(s)
+		all = append(all, u)
 	}
 	return all
 }
@@ -108,6 +112,23 @@ func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
 		u.Reason = s.Advice
 	}
 	return u
+}
+
+// usersConnected says how many sessions of users are connected to an upstream with grants of users that is down, as the
+// end of the reason; "" for none. Its state is that of the session that gathers the shared lists with the gateway's
+// own grant.
+func (c *connection) usersConnected(s connector.Snapshot) string {
+	if s.State != connector.Down || c.credentials == nil || !c.credentials.TakesGrants() {
+		return ""
+	}
+	switch n := c.sessions.ConnectedPrincipals(); n {
+	case 0:
+		return ""
+	case 1:
+		return "; 1 session of a user with a grant is connected"
+	default:
+		return fmt.Sprintf("; %d sessions of users with a grant are connected", n)
+	}
 }
 
 // observe records the end of an upstream's first attempt, and reports its status to

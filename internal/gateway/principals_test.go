@@ -311,6 +311,19 @@ func TestListsBeforeTheGrant(t *testing.T) {
 	}
 	list, _ = c.lists(c.tokenOf("bob"))
 	want(t, list, "open__of_service")
+
+	status, err := c.g.Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u := status.Upstreams[1]; u.Name != "closed" || u.State != "down" || !u.GrantMissing {
+		t.Errorf("status %+v", u)
+	}
+	for _, text := range append(c.g.down(), status.Upstreams[1].Reason) {
+		if !strings.Contains(text, "the gateway has none of its own yet") || !strings.HasSuffix(text, "; 1 session of a user with a grant is connected") {
+			t.Errorf("closed is down: %s", text)
+		}
+	}
 }
 
 // The list of a principal that an upstream refuses lacks that upstream and says so. Other

@@ -93,7 +93,7 @@ func TestAttention(t *testing.T) {
 		"error reload key: A reload found that a file that it needs cannot be used, so the upstream keeps its connection as before; its other keys apply. Correct this before the next start. line",
 		"error upstream gone: start the server",
 		"warning restart: Changes of these keys take effect after a restart: admin, limits.",
-		"warning grant granted: It waits for a grant. Run: gateway login granted",
+		"warning grant granted: The gateway has no grant of its own for it. Run: gateway login granted",
 		"warning upstream slow: resources/list fails",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {

@@ -99,6 +99,19 @@ func (s *Sessions) Snapshot() connector.Snapshot { return s.catalogSession.Snaps
 // Running returns the number of calls that run or wait in all sessions.
 func (s *Sessions) Running() int { return s.catalogSession.Running() }
 
+// ConnectedPrincipals returns the number of sessions of principals that have a conversation with the server and
+// gather their own lists.
+func (s *Sessions) ConnectedPrincipals() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.open {
+		if shot := b.Snapshot(); b.scope.gathers && shot.Up() {
+			n++
+		}
+	}
+	return n
+}
+
 // Transport returns the transport of the connection that gathers the lists, or the configured one while there
 // is none.
 func (s *Sessions) Transport() transport.Kind {
