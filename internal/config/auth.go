@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -55,6 +56,27 @@ type APIKey struct {
 func (k APIKey) ExpiresAt() time.Time {
 	t, _ := time.Parse(time.RFC3339, k.Expires) // Load has normalized it
 	return t
+}
+
+// Check returns why an entry with these groups, scopes, profiles and expiry would be refused, as the key and the
+// reason; nil if it would not.
+func (k APIKey) Check() error {
+	for _, member := range []struct {
+		key, format string
+		values      []string
+	}{
+		{"groups", "claim", k.Groups}, {"scopes", "scope", k.Scopes}, {"profiles", "non-empty", k.Profiles}, {"expires", "expiry", []string{k.Expires}},
+	} {
+		for _, value := range member.values {
+			if value == "" && member.key == "expires" {
+				continue
+			}
+			if _, err := formats[member.format](value); err != nil {
+				return fmt.Errorf("%s: %q %w", member.key, value, err)
+			}
+		}
+	}
+	return nil
 }
 
 // EffectiveSubject is the subject of the key's principal.

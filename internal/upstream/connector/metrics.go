@@ -41,7 +41,7 @@ func NewMetrics() *Metrics {
 	return &Metrics{
 		served: make(map[string]served),
 		up: gauge("mcp_gateway_upstream_up",
-			"Whether there is a conversation with the upstream: 1 or 0."),
+			"Whether the session that gathers the shared lists has a conversation with the upstream: 1 or 0."),
 		idle: gauge("mcp_gateway_upstream_idle",
 			"Whether there is no conversation with the upstream because nothing needs one: 1 or 0."),
 		restarts: counter("mcp_gateway_upstream_restarts_total",
