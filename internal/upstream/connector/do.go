@@ -121,7 +121,7 @@ func (c *Connector) send(g *callGuard, cl *call.Call, trial bool) (call.Result, 
 	result, err := c.attempt(ctx, g, conn, cl)
 	f, ok := errors.AsType[*protocol.CallError](err)
 	if ok && f.ConnectionLost && c.isEnding() {
-		return result, &protocol.CallError{Reason: ReasonEnded, NotSent: f.NotSent, MayHaveExecuted: !f.NotSent, Cause: err}
+		return result, &protocol.CallError{Reason: ReasonEnded, NotSent: f.NotSent, Cause: err}
 	}
 	if !ok || f.Unauthenticated || f.RetryAfter > 0 || !(f.NotSent || (f.ConnectionLost && !f.MayHaveExecuted && c.mayRepeat(cl))) {
 		return result, err

@@ -202,9 +202,8 @@ type CallError struct {
 	// ConversationClosed that the whole conversation ended with it. Over streamable
 	// HTTP the first does not imply the second.
 	ConnectionLost, ConversationClosed bool
-	// MayHaveExecuted says that the server may have executed the call, whatever the tool
-	// allows it must not be sent again: the server ended while it had the call, and may have
-	// ended because of it, or the gateway has ended the conversation.
+	// MayHaveExecuted says that the server ended while it had the call, and may have
+	// ended because of it: sending the call again may end it again.
 	MayHaveExecuted bool
 	// Unauthenticated says that the gateway has no credentials that the server accepts,
 	// so that sending the call again would fail again.
