@@ -21,6 +21,8 @@ type Error struct {
 	// away says that the store that replicas share does not answer.
 	away bool
 	code string // the error code of the server, "" for none
+	// passed reports whether there is a grant now; nil if a grant is not what was missing.
+	passed func() bool
 }
 
 // Error returns the text for clients.
@@ -28,6 +30,9 @@ func (e *Error) Error() string { return e.text }
 
 // Unwrap returns the details for the log, nil for none.
 func (e *Error) Unwrap() error { return e.cause }
+
+// HasPassed reports whether the reason is gone, since the principal has given the grant that was missing.
+func (e *Error) HasPassed() bool { return e.passed != nil && e.passed() }
 
 // IsAway reports whether an error says that the store which replicas share does not answer. The same may succeed later.
 func IsAway(err error) bool {

@@ -115,7 +115,7 @@ const (
 func (u *user) noGrant(ctx context.Context, key string, stored []byte) *Error {
 	if stored == nil {
 		if r, there := u.o.Store.refusalOf(ctx, u.storeName(key)); there {
-			return u.grantNeeded(key, r.text(key == localKey))
+			return u.grantMissing(key, r.text(key == localKey))
 		}
 	}
 	return u.noneGiven(key)
@@ -125,9 +125,24 @@ func (u *user) noGrant(ctx context.Context, key string, stored []byte) *Error {
 // the gateway's own: users may have given theirs.
 func (u *user) noneGiven(key string) *Error {
 	if key == localKey {
-		return u.grantNeeded(key, textNoOwnGrant)
+		return u.grantMissing(key, textNoOwnGrant)
 	}
-	return u.grantNeeded(key, textNoGrant)
+	return u.grantMissing(key, textNoGrant)
+}
+
+// grantMissing is grantNeeded for a principal without any grant. The error has passed as soon as a grant is stored.
+func (u *user) grantMissing(key string, text string) *Error {
+	e := u.grantNeeded(key, text)
+	e.passed = func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if _, err := u.load(ctx, key); err != nil {
+			return false
+		}
+		u.cache.drop(key) // it may keep the failure for a moment longer
+		return true
+	}
+	return e
 }
 
 func (u *user) token(ctx context.Context, principal *call.Principal) (*token, error) {

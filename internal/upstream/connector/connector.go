@@ -168,7 +168,7 @@ func (c *Connector) Run(ctx context.Context) error {
 			continue
 		}
 		c.down(err, failed)
-		if !c.rest(ctx, pause.Next(time.Now()), retryAfter(err)) {
+		if !c.rest(ctx, pause.Next(time.Now()), err) {
 			return nil
 		}
 	}
@@ -317,19 +317,42 @@ func (c *Connector) down(why error, attempted bool) {
 	})
 }
 
-// rest waits between two attempts. It ends early when a call wants an attempt, but not
-// before protocol.AttemptGap has passed since the last one began, and never before later
-// has passed. It returns false if ctx ends.
-func (c *Connector) rest(ctx context.Context, pause, later time.Duration) bool {
+// passing is an error whose cause may end while the connector rests, such as a grant that is missing.
+type passing interface {
+	error
+	// HasPassed reports whether the cause has ended. It returns soon.
+	HasPassed() bool
+}
+
+// passingCheck is how often a connector at rest asks whether an error has passed.
+const passingCheck = 250 * time.Millisecond
+
+// rest waits between two attempts. It ends early when a call wants an attempt or the cause of err has
+// passed, but not before protocol.AttemptGap has passed since the last one began, and never before the
+// time that the server asks for. It returns false if ctx ends.
+func (c *Connector) rest(ctx context.Context, pause time.Duration, err error) bool {
+	later := retryAfter(err)
 	asked := time.Now().Add(later)
 	timer := time.NewTimer(max(pause, later))
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	case <-c.signals.attempt:
+	var checks <-chan time.Time
+	temporary, ok := errors.AsType[passing](err)
+	if ok {
+		ticker := time.NewTicker(passingCheck)
+		defer ticker.Stop()
+		checks = ticker.C
+	}
+	for early := false; !early; {
+		select {
+		case <-timer.C:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-c.signals.attempt:
+			early = true
+		case <-checks:
+			early = temporary.HasPassed()
+		}
 	}
 	timer.Reset(max(time.Until(c.began.Add(protocol.AttemptGap)), time.Until(asked)))
 	select {

@@ -2,6 +2,7 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
@@ -450,4 +452,26 @@ func TestAfterTheEnd(t *testing.T) {
 	if s := c.Snapshot(); s.State != Down || !s.Settled {
 		t.Errorf("snapshot %+v", s)
 	}
+}
+
+// until is an error that has passed at a time.
+type until struct {
+	error
+	at time.Time
+}
+
+func (u until) HasPassed() bool { return !time.Now().Before(u.at) }
+
+// A connector at rest notices that the cause of an error has passed, and does not wait for the end of the pause.
+func TestRestEndsWithItsCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := setup{}.connector()
+		at := time.Now().Add(time.Minute)
+		if err := fmt.Errorf("the server answered: %w", until{errors.New("no grant"), at}); !c.rest(t.Context(), time.Hour, err) {
+			t.Error("it does not try again")
+		}
+		if waited := time.Since(at); waited < 0 || waited > passingCheck+protocol.AttemptGap {
+			t.Errorf("the rest ended %s after the cause", waited)
+		}
+	})
 }
