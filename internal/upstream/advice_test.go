@@ -193,7 +193,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 		"401 with OAuth, with credentials": {url: oauth, reason: "the server refuses the gateway's credentials (HTTP 401)", header: "X-API-Key",
 			advice: `URL answered HTTP 401: the credentials under headers or auth are not accepted; check that they are the right ones and have not expired. This server uses OAuth: auth: {kind: user} with gateway login files is another way`},
 		"403": {url: remote(403, httpconn.TypeJSON, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no\nadmin"}}`), reason: "the server refuses the gateway's credentials (HTTP 403)",
-			advice: `URL answered HTTP 403 ("no\nadmin"): it knows who is asking and refuses; check the rights of the credentials under headers, and whether it lets this machine in`},
+			advice: `URL answered HTTP 403 ("no\nadmin"): it refuses a request without credentials, or does not let this machine in; if it wants credentials, give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`},
 		"404": {url: remote(404, "text/plain", ""), reason: "the server refuses initialize (HTTP 404) and offers no HTTP+SSE stream",
 			advice: `URL answered HTTP 404: check the path of url; servers often serve MCP at /mcp, and older ones at /sse`},
 		"502": {url: remote(502, "text/plain", ""), reason: "the server answered HTTP 502 with content type text/plain",

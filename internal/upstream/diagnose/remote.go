@@ -76,8 +76,13 @@ func (s RemoteServer) statusAdvice(r HTTPError) string {
 			lacks = "one of the scopes"
 		}
 		return fmt.Sprintf("the credentials under headers or auth lack %s %.200s (insufficient_scope)", lacks, strings.Join(r.MissingScopes(), ", "))
+	case status == http.StatusForbidden && !s.HasCredentials:
+		return "it refuses a request without credentials, or does not let this machine in; " +
+			`if it wants credentials, give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`
 	case status == http.StatusForbidden:
 		return "it knows who is asking and refuses; check the rights of the credentials under headers, and whether it lets this machine in"
+	case status == http.StatusNotFound && strings.Contains(s.URL.Path, "/mcp/"):
+		return "check the path of url; after /mcp/ a gateway expects the name of one of its profiles"
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
 		return "check the path of url; servers often serve MCP at /mcp, and older ones at /sse"
 	case status == http.StatusTooManyRequests:
