@@ -271,6 +271,9 @@ func TestElicit(t *testing.T) {
 			if err != nil || string(got) != tc.want {
 				t.Errorf("got %s, %v\nwant %s\n%s", got, err, tc.want, out.String())
 			}
+			if strings.Contains(out.String(), "answer with y, n or c\n") != strings.HasPrefix(tc.typed, "maybe") {
+				t.Errorf("asked again without a hint, or hinted without a reason:\n%s", out.String())
+			}
 		})
 	}
 	var out bytes.Buffer

@@ -102,6 +102,7 @@ func (p *Prompter) choose(ctx context.Context, question string) (choice, error) 
 		case "c", "cancel":
 			return cancel, nil
 		}
+		p.say("  %s\n", p.style.Warn("answer with y, n or c"))
 	}
 }
 
