@@ -36,7 +36,7 @@ func (g *Gateway) drain(srv server, active *activeConns) {
 func (g *Gateway) beginDrain() (timeout time.Duration) {
 	timeout = g.generation.Load().cfg.DrainTimeout
 	g.draining.Store(true)
-	g.log.Info("draining", zap.Duration("timeout", timeout))
+	g.log.Info("draining", zap.Duration("timeout", timeout), zap.Int64("calls", g.front.Running()))
 	if g.sharing != nil {
 		g.sharing.held.Drain()
 	}

@@ -238,13 +238,13 @@ func TestTakenAddress(t *testing.T) {
 	cfg := config.Default(func(string) (string, bool) { return "", false })
 	cfg.Listen, cfg.Admin.Listen, cfg.StateDir = g.Addr(), "127.0.0.1:0", t.TempDir()
 	_, err := New(Options{Config: cfg, Demo: true, Version: "test", Logger: zap.NewNop()})
-	want := "listen on " + g.Addr() + ": bind: address already in use; another program may use the port: choose another with --listen or the key listen"
+	want := "listen on " + g.Addr() + ": address already in use by another program: choose another with --listen or the key listen"
 	if err == nil || err.Error() != want {
 		t.Errorf("error is %v, want %s", err, want)
 	}
 	cfg.Listen, cfg.Admin.Listen = "127.0.0.1:0", g.AdminAddr()
 	_, err = New(Options{Config: cfg, Demo: true, Version: "test", Logger: zap.NewNop()})
-	want = "listen on " + g.AdminAddr() + " for health and metrics: bind: address already in use; another program, such as a second gateway, may use the port: choose another with --admin-listen or the key admin.listen"
+	want = "listen on " + g.AdminAddr() + " for health and metrics: address already in use by another program, such as a second gateway: choose another with --admin-listen or the key admin.listen"
 	if err == nil || err.Error() != want {
 		t.Errorf("error is %v, want %s", err, want)
 	}

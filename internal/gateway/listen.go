@@ -57,27 +57,29 @@ func localAddress(a net.Addr) string {
 // listen opens the addresses, on other ports if those are allowed.
 func (g *Gateway) listen(anyPort, anyAdminPort bool) (err error) {
 	if g.mcp, err = listenOn(g.cfg.Listen, anyPort); err != nil {
-		return fmt.Errorf("listen on %s: %w; %s: choose another with --listen or the key listen", g.cfg.Listen, unwrapListen(err), likelyReason(err, "another program"))
+		return fmt.Errorf("listen on %s: %w: choose another with --listen or the key listen", g.cfg.Listen, explained(err, "another program"))
 	}
 	if g.admin, err = listenOn(g.cfg.Admin.Listen, anyAdminPort); err != nil {
 		return errors.Join(
-			fmt.Errorf("listen on %s for health and metrics: %w; %s: choose another with --admin-listen or the key admin.listen",
-				g.cfg.Admin.Listen, unwrapListen(err), likelyReason(err, "another program, such as a second gateway,")),
+			fmt.Errorf("listen on %s for health and metrics: %w: choose another with --admin-listen or the key admin.listen",
+				g.cfg.Admin.Listen, explained(err, "another program, such as a second gateway")),
 			g.mcp.Close())
 	}
 	return nil
 }
 
-// likelyReason returns the likely reason why an address cannot be opened. other names the
-// programs that may use the port.
-func likelyReason(err error, other string) string {
+// explained adds to an error the likely reason why an address cannot be opened. other names the programs that may use
+// the port.
+func explained(err error, other string) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return "this user may not open a port that low"
+		return fmt.Errorf("%w; this user may not open a port that low", unwrapListen(err))
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return "this machine does not have the address"
+		return fmt.Errorf("%w; this machine does not have the address", unwrapListen(err))
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w by %s", syscall.EADDRINUSE, other)
 	}
-	return other + " may use the port"
+	return fmt.Errorf("%w; %s may use the port", unwrapListen(err), other)
 }
 
 // listenOn opens an address. With anyPort it opens another port of the same host if the

@@ -116,6 +116,28 @@ func TestIdleGlobsAreLoggedOnce(t *testing.T) {
 	}
 }
 
+// Globs of profiles are logged as such.
+func TestUnmatchedGlobsOfProfiles(t *testing.T) {
+	g := newIdleGateway(t, `
+upstreams: {files: {command: cat}}
+policy: {default: allow, rules: [{name: typo, effect: deny, what: {tools: [files__raed]}}]}
+profiles: {coding: {tools: {allow: ["files__*", "files__wirte"]}}}
+`)
+	core, logs := observer.New(zap.WarnLevel)
+	g.log = zap.New(core)
+	g.setSnapshot(connector.Snapshot{Name: "files", State: connector.Ready, Settled: true, Since: time.Now(), Revision: wire.Rev20251125, Catalog: connector.Catalog{Tools: []wire.Raw{wire.Raw(`{"name":"read","inputSchema":{"type":"object"}}`)}}})
+	g.rebuild(t.Context(), time.Now())
+	for message, glob := range map[string]string{"globs of the policy match nothing": "policy rule", "globs of profiles match nothing": "profiles.coding.tools.allow[1]"} {
+		lines := logs.FilterMessage(message).All()
+		if len(lines) != 1 {
+			t.Fatalf("%s: %d lines", message, len(lines))
+		}
+		if globs := lines[0].ContextMap()["globs"].([]any); len(globs) != 1 || !strings.HasPrefix(globs[0].(string), glob) {
+			t.Errorf("%s: %v", message, globs)
+		}
+	}
+}
+
 // A misspelled glob is logged although an upstream that it cannot mean is down, and one of an upstream that
 // has listed late when it has. A glob that may mean an upstream that is down is not.
 func TestUnmatchedGlobsBesideAMissingUpstream(t *testing.T) {

@@ -154,14 +154,23 @@ func (g *Gateway) logUnmatchedGlobs(gen *generation, t *catalog.Table, gathered 
 		gen.globsListed, gen.globsLogged = make(map[string]bool), make(map[string]bool)
 	}
 	maps.Copy(gen.globsListed, listed)
-	var globs []string
+	var ofPolicy, ofProfiles []string
 	for _, glob := range gen.UnmatchedGlobs(t, func(upstream string) bool { return listed[upstream] }) {
-		if place := glob.Path(); !gen.globsLogged[place] {
-			gen.globsLogged[place] = true
-			globs = append(globs, glob.String())
+		place := glob.Path()
+		switch {
+		case gen.globsLogged[place]:
+			continue
+		case glob.Profile != "":
+			ofProfiles = append(ofProfiles, glob.String())
+		default:
+			ofPolicy = append(ofPolicy, glob.String())
 		}
+		gen.globsLogged[place] = true
 	}
-	if n := len(globs); n > 0 {
-		g.log.Warn("globs of the policy match nothing", zap.Int("count", n), zap.Strings("globs", globs[:min(n, maxLoggedGlobs)]))
+	if n := len(ofPolicy); n > 0 {
+		g.log.Warn("globs of the policy match nothing", zap.Int("count", n), zap.Strings("globs", ofPolicy[:min(n, maxLoggedGlobs)]))
+	}
+	if n := len(ofProfiles); n > 0 {
+		g.log.Warn("globs of profiles match nothing", zap.Int("count", n), zap.Strings("globs", ofProfiles[:min(n, maxLoggedGlobs)]))
 	}
 }
