@@ -11,7 +11,7 @@ import (
 func TestCalls(t *testing.T) {
 	log := &inspect.CallLog{}
 	c, _ := newTestConsole(t, Options{Calls: log})
-	contains(t, get(t, c, "/ui/calls", 200), "No calls yet.")
+	contains(t, get(t, c, "/ui/calls", 200), "No call has ended since the recording began.")
 	log.Add(inspect.Call{
 		At: time.Now(), Duration: 1500 * time.Millisecond, Request: "r1", Method: "tools/call", Item: "files__read", Upstream: "files", Rule: "readers", Outcome: "ok",
 		Principal: "ann", Client: hostile, Stages: []inspect.StageTime{{Stage: "upstream", Spent: time.Second}}, Trace: "abc123",
