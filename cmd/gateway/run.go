@@ -133,7 +133,7 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	}
 	together := progress != nil && console.IsTerminal(stderr) && console.IsTerminal(out)
 	if together {
-		logging.Through = progress.screen.To(stderr)
+		logging.Through = folding{progress.screen.To(stderr), progress.screen.Columns()}
 	}
 	log, flush, err := telemetry.NewLogger(logging)
 	if err != nil {
@@ -185,11 +185,22 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// After the first signal, the next one has its default effect.
-	context.AfterFunc(ctx, stop)
+	told := make(chan struct{})
+	never := context.AfterFunc(ctx, func() {
+		defer close(told)
+		stop()
+		if progress != nil && context.Cause(ctx) != context.Canceled {
+			fmt.Fprintln(progress.screen, console.Fold("The gateway takes no new calls and waits for those that run. Ctrl-C again ends it at once.", progress.screen.Columns()))
+		}
+	})
 	if !stdio {
 		defer onHangup(g, stop)()
 	}
-	if err := run(ctx, g, source.File, progress); err != nil {
+	err = run(ctx, g, source.File, progress)
+	if !never() {
+		<-told
+	}
+	if err != nil {
 		return failed(log, logging.JSON(), err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ type starting struct {
 	screen *console.Screen
 	style  console.Style
 	lines  bool // whether each upstream gets a line
+	inLog  bool // whether the same terminal gets the log, which has a line for each upstream that is added later
 
 	mu    sync.Mutex
 	names []string        // of upstreams that have not finished their first attempt, in file order
@@ -67,6 +69,7 @@ func (s *starting) watch(u inspect.Upstream) {
 		s.early = append(s.early, u)
 		return
 	}
+	late := len(s.names) == 0 // it was added after the start
 	for i, name := range s.names {
 		if name == u.Name {
 			s.names = append(s.names[:i:i], s.names[i+1:]...)
@@ -74,7 +77,9 @@ func (s *starting) watch(u inspect.Upstream) {
 		}
 	}
 	s.show()
-	s.tell(u)
+	if !late || !s.inLog {
+		s.tell(u)
+	}
 }
 
 // over reports whether every upstream has finished its first attempt.
@@ -106,7 +111,10 @@ func (s *starting) tell(u inspect.Upstream) {
 
 // quieten removes messages from the log that repeat the greeting, and until all upstreams have started
 // those that repeat their lines, if both go to the same terminal.
-func (s *starting) quieten(core zapcore.Core) zapcore.Core { return quiet{core, s} }
+func (s *starting) quieten(core zapcore.Core) zapcore.Core {
+	s.inLog = core.Enabled(zapcore.InfoLevel)
+	return quiet{core, s}
+}
 
 type quiet struct {
 	zapcore.Core
@@ -163,4 +171,18 @@ func statusLine(u inspect.Upstream, width int, style console.Style) string {
 		line += "  " + style.Warn(console.Line(u.Reason))
 	}
 	return line + "  " + style.Dim("("+took.String()+")")
+}
+
+// folding breaks lines that are wider than a terminal between words.
+type folding struct {
+	w       io.Writer
+	columns int
+}
+
+// Write implements io.Writer. p has whole lines.
+func (f folding) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(f.w, console.Fold(string(p), f.columns)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }

@@ -44,6 +44,7 @@ func TestStartingTellsEachUpstreamOnce(t *testing.T) {
 	log.Info("upstream")
 	log.Info("upstreams have started")
 	log.Info("upstream")
+	s.watch(inspect.Upstream{Name: "added", State: connector.Down, Reason: "the log says it", Took: time.Millisecond})
 
 	want := strings.Join([]string{
 		`  files     ready  legacy 2025-06-18  12 tools, 1 prompt  (412ms)`,

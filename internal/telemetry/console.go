@@ -2,8 +2,10 @@ package telemetry
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -15,8 +17,13 @@ import (
 	"mcpgateway/internal/plaintext"
 )
 
-// newConsoleEncoder returns the encoder for people: one line for each entry, and no empty fields.
+// separator is between the time, the level, the message and the fields of a line. Its width is the same everywhere, unlike
+// that of a tab.
+const separator = "  "
+
+// newConsoleEncoder returns the encoder for people: one line for each entry, with fields as name=value, and no empty ones.
 func newConsoleEncoder(cfg zapcore.EncoderConfig) zapcore.Encoder {
+	cfg.ConsoleSeparator = separator
 	return consoleEncoder{zapcore.NewConsoleEncoder(cfg)}
 }
 
@@ -46,10 +53,49 @@ func (e consoleEncoder) EncodeEntry(entry zapcore.Entry, fields []zapcore.Field)
 	}
 	line, err := e.Encoder.EncodeEntry(entry, kept)
 	if err == nil {
+		replaceObject(line, separator+entry.Message+separator)
 		escapeHidden(line)
 	}
 	return line, err
 }
+
+// replaceObject replaces the fields of a line, which the encoder writes as a JSON object after the message.
+func replaceObject(line *buffer.Buffer, before string) {
+	head, object, found := strings.Cut(line.String(), before+"{")
+	if !found {
+		return
+	}
+	line.Reset()
+	line.AppendString(head + before + plainFields("{"+object) + "\n")
+}
+
+// plainFields returns the members of a JSON object as name=value. The object stays as it is if it cannot be read.
+func plainFields(object string) string {
+	dec := json.NewDecoder(strings.NewReader(object))
+	if _, err := dec.Token(); err != nil {
+		return strings.TrimSpace(object)
+	}
+	var out []string
+	for dec.More() {
+		name, err := dec.Token()
+		var value json.RawMessage
+		if err == nil {
+			err = dec.Decode(&value)
+		}
+		if err != nil {
+			return strings.TrimSpace(object)
+		}
+		text := string(value)
+		if word := strings.Trim(text, `"`); isWord.MatchString(word) {
+			text = word
+		}
+		out = append(out, fmt.Sprintf("%v=%s", name, text))
+	}
+	return strings.Join(out, " ")
+}
+
+// isWord matches values that need no quotes.
+var isWord = regexp.MustCompile(`^[\pL\pN_.,:;/@%+~?&#()*-]+$`)
 
 // oneLine escapes the control characters of ASCII in a message, as the encoder does in fields.
 func oneLine(s string) string {

@@ -39,13 +39,13 @@ func logged(t *testing.T, o LogOptions, write func(*zap.Logger)) string {
 func TestConsoleLines(t *testing.T) {
 	hostile := func(log *zap.Logger) {
 		log.Warn("several\nlines\x1b[31m", zap.String("none", ""), zap.Strings("nobody", nil), zap.String("who", "a\r\nb\u202ec\u009b2J\U000e0041é　\x7f"),
-			zap.Int("zero", 0), zap.Strings("all", []string{"e\u202eve"}), zap.Error(errors.New("bad\u200b")))
+			zap.Int("zero", 0), zap.Strings("all", []string{"e\u202eve"}), zap.Error(errors.New("bad\u200b")), zap.String("word", "a/é.c"), zap.String("filler", "\u3164"), zap.String("escape", `\u3164`))
 		log.Info("alone", zap.String("none", ""))
 	}
 	got := logged(t, LogOptions{Format: "console"}, hostile)
 	lines := strings.SplitAfter(got, "\n")
-	if len(lines) != 3 || !strings.HasSuffix(lines[0], "\tWARN\tseveral\\nlines\\u001b[31m\t"+
-		`{"who": "a\r\nb\u202ec\u009b2J\udb40\udc41é　\u007f", "zero": 0, "all": ["e\u202eve"], "error": "bad\u200b"}`+"\n") || !strings.HasSuffix(lines[1], "\tINFO\talone\n") {
+	if len(lines) != 3 || !strings.HasSuffix(lines[0], "  WARN  several\\nlines\\u001b[31m  "+
+		`who="a\r\nb\u202ec\u009b2J\udb40\udc41é　\u007f" zero=0 all=["e\u202eve"] error="bad\u200b" word=a/é.c filler=\u3164 escape="\\u3164"`+"\n") || !strings.HasSuffix(lines[1], "  INFO  alone\n") {
 		t.Errorf("got %q", got)
 	}
 	colored := logged(t, LogOptions{Format: "console", Colour: true}, hostile)

@@ -37,7 +37,7 @@ func TestLoggerLevelsAndForms(t *testing.T) {
 	}{
 		{"json", "info", "json", `"msg":"visible","upstream":"files"}`},
 		{"auto is json where there is no terminal", "info", "auto", `"msg":"visible","upstream":"files"}`},
-		{"console", "info", "console", "INFO\tvisible\t{\"upstream\": \"files\"}"},
+		{"console", "info", "console", "INFO  visible  upstream=files"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestWarningsAreWrittenAtOnce(t *testing.T) {
 }
 
 func TestDurationsHaveUnits(t *testing.T) {
-	for format, want := range map[string]string{"json": `"timeout":"20s"`, "console": `"timeout": "20s"`} {
+	for format, want := range map[string]string{"json": `"timeout":"20s"`, "console": `timeout=20s`} {
 		f := logFile(t)
 		log, flush, err := NewLogger(LogOptions{Level: "info", Format: format, Out: f})
 		if err != nil {
