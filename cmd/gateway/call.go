@@ -31,7 +31,13 @@ type callOptions struct {
 	args    []string
 	json    bool
 	timeout time.Duration
-	unknown string // says which arguments the schema of the tool does not have
+	unknown []unknownArgument
+}
+
+// unknownArgument is an argument that the schema of the tool does not have.
+type unknownArgument struct {
+	name string
+	near string // a question that names an argument that it has, "" for none
 }
 
 func newCall() *cobra.Command {
@@ -151,7 +157,7 @@ func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string
 		defer screen.Status("")
 		if o.url != "" || len(o.args) > 0 {
 			if err := v.WaitStarted(ctx); err != nil {
-				return context.Cause(ctx)
+				return o.ended(ctx, v)
 			}
 		}
 		if o.url != "" {
@@ -174,7 +180,7 @@ func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string
 				return nil
 			}
 			if ctx.Err() != nil {
-				return context.Cause(ctx)
+				return o.ended(ctx, v)
 			}
 			if !back.opened(ctx, err) {
 				return o.advised(ctx, err, v, who, name, changed)
@@ -238,9 +244,20 @@ func (o *callOptions) noteUnknown(properties wire.Value, given wire.Raw) {
 	}
 	for m := range wire.ValueOf(given).Members() {
 		if len(known) > 0 && !slices.Contains(known, m.Key.Str()) {
-			o.unknown += fmt.Sprintf("; its schema has no argument %q", m.Key.Str()) + didYouMean(m.Key.Str(), known)
+			o.unknown = append(o.unknown, unknownArgument{m.Key.Str(), didYouMean(m.Key.Str(), known)})
 		}
 	}
+}
+
+// unknownIn says which arguments the tool does not have, except for those that its own error names as such.
+func (o *callOptions) unknownIn(text string) (out string) {
+	for _, a := range o.unknown {
+		if quoted := strconv.Quote(a.name); !strings.Contains(text, "additional properties") || !strings.Contains(text, quoted) {
+			out += "; its schema has no argument " + quoted
+		}
+		out += a.near
+	}
+	return console.Line(out)
 }
 
 // argument is a value from the shell: a string if the schema says so, else JSON if it is valid, else a
@@ -263,7 +280,8 @@ func (o *callOptions) print(cmd *cobra.Command, result wire.Raw) error {
 			return err
 		}
 	case failed:
-		return fmt.Errorf("the tool failed: %s", cmp.Or(console.Clean(console.ResultText(result)), "it does not say why")+console.Line(o.unknown))
+		text := cmp.Or(console.Clean(console.ResultText(result)), "it does not say why")
+		return fmt.Errorf("the tool failed: %s", text+o.unknownIn(text))
 	default:
 		return console.Result(out, console.StyleOf(out, lookupEnv), console.IsTerminal(out), result)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,9 @@ func (o *callOptions) advised(ctx context.Context, err error, v *gateway.InProce
 	rpc, ok := errors.AsType[*wire.Error](err)
 	if !ok {
 		return err
+	}
+	if o.url != "" && isUnknownTool(rpc) {
+		return &wire.Error{Code: rpc.Code, Message: rpc.Message + missingThere(unavailableBehind(ctx, v), name), Data: rpc.Data}
 	}
 	data := wire.ValueOf(rpc.Data)
 	upstream := data.Get("upstream").Str()
@@ -44,13 +48,53 @@ func (o *callOptions) advised(ctx context.Context, err error, v *gateway.InProce
 			of, why = "upstream "+upstream+" is down: ", u.Reason
 		}
 	}
-	switch {
-	case why == "":
+	if why == "" {
 		return err
-	case o.url != "": // the user knows no upstream, and the advice has the address
+	}
+	return errors.New(o.downText(of, data.Get("reason").Str(), why))
+}
+
+// downText says why a server cannot be used. of names the upstream, and reason is that of the call: one whose connection
+// broke has reached the server, which may be gone by now.
+func (o *callOptions) downText(of, reason, why string) string {
+	if o.url != "" { // the user knows no upstream, and the advice has the address
 		of = ""
 	}
-	return errors.New(of + console.Line(o.reason(why)))
+	if reason == protocol.ReasonConnectionBroken || reason == protocol.ReasonConnectionLost {
+		of = reason + "; now " + of
+	}
+	return console.Line(of + o.reason(why))
+}
+
+// missingThere says which upstreams are missing in the lists of a gateway: those with which the name of a tool begins, or if
+// there are none, all that it names.
+func missingThere(all []unavailable, name string) (text string) {
+	likely := slices.DeleteFunc(slices.Clone(all), func(u unavailable) bool { return !strings.HasPrefix(name, u.Upstream) })
+	if len(likely) == 0 {
+		likely = all
+	}
+	for _, u := range likely {
+		text += fmt.Sprintf("; %s is missing there: %s", u.Upstream, u.Reason)
+	}
+	return text
+}
+
+// ended says why a call has ended with ctx, and at the end of --timeout what was waited for.
+func (o *callOptions) ended(ctx context.Context, v *gateway.InProcess) error {
+	why := context.Cause(ctx)
+	if !errors.Is(why, errTimeout) {
+		return why
+	}
+	for _, u := range v.Upstreams() {
+		switch {
+		case u.Took > 0:
+		case o.url != "":
+			return fmt.Errorf("%w: the server at %s has not finished its start", why, o.url)
+		default:
+			return fmt.Errorf("%w: the upstream %s has not finished its start", why, u.Name)
+		}
+	}
+	return fmt.Errorf("%w: the tool has not answered", why)
 }
 
 // maxEnd is how long call waits for the reason for which a server has ended: the call ends first.

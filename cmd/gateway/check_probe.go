@@ -25,7 +25,15 @@ func writeProbes(r *inspect.Report, out io.Writer, s console.Style, columns int)
 	flush := func() {
 		if len(others) > 0 {
 			first := others[0]
-			rows = append(rows, []string{first.Upstream, first.Kind, fmt.Sprintf("%d more", len(others)), "-", s.Dim(probeText(first))})
+			has := func(row []string) bool { return row[0] == first.Upstream && row[1] == first.Kind }
+			item := fmt.Sprintf("%d more", len(others))
+			switch {
+			case len(others) == 1:
+				item = console.Line(console.Cut(first.Item, 60))
+			case !slices.ContainsFunc(rows, has):
+				item = console.Count(len(others), first.Kind)
+			}
+			rows = append(rows, []string{first.Upstream, first.Kind, item, "-", s.Dim(probeText(first))})
 		}
 		others = nil
 	}

@@ -24,7 +24,8 @@ func (o *checkOptions) print(cmd *cobra.Command, report *inspect.Report) error {
 	if o.json {
 		err = printJSON(out, report)
 	} else {
-		report.Upstreams = slices.DeleteFunc(report.Upstreams, func(u inspect.UpstreamReport) bool { return !o.wanted(u.Name) })
+		// Nothing is known of upstreams that were not checked.
+		report.Upstreams = slices.DeleteFunc(report.Upstreams, func(u inspect.UpstreamReport) bool { return o.offline || !o.wanted(u.Name) })
 		err = writeReport(report, out, console.StyleOf(out, lookupEnv), console.Columns(out))
 	}
 	if err == nil && !report.OK {

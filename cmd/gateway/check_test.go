@@ -79,3 +79,27 @@ func TestCheckOnANarrowTerminal(t *testing.T) {
 		}
 	}
 }
+
+// Items that are skipped for the same reason share a row. A single one has its name, and nothing is "more" without others.
+func TestSkippedProbes(t *testing.T) {
+	skipped := func(kind, item string) inspect.ProbeReport {
+		return inspect.ProbeReport{Upstream: "u", Kind: kind, Item: item, Outcome: inspect.ProbeSkipped.String(), Why: "not safe"}
+	}
+	for _, tc := range []struct {
+		probes []inspect.ProbeReport
+		want   string
+	}{
+		{[]inspect.ProbeReport{skipped("tool", "one")}, "one"},
+		{[]inspect.ProbeReport{skipped("tool", "one"), skipped("tool", "two")}, "2 tools"},
+		{[]inspect.ProbeReport{{Upstream: "u", Kind: "tool", Item: "zero", Outcome: inspect.ProbeOK.String()}, skipped("tool", "one"), skipped("tool", "two")}, "2 more"},
+	} {
+		var out bytes.Buffer
+		if err := writeProbes(&inspect.Report{Probes: tc.probes}, &out, console.Style{}, 0); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if last := lines[len(lines)-1]; !strings.Contains(last, "  "+tc.want+"  ") {
+			t.Errorf("%s, want %s", last, tc.want)
+		}
+	}
+}

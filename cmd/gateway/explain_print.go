@@ -109,15 +109,20 @@ func printArguments(out io.Writer, s console.Style, r *inspect.ExplanationReport
 func printSteps(out io.Writer, s console.Style, r *inspect.ExplanationReport) error {
 	var rows [][]string
 	for _, step := range r.Steps {
-		matches := s.Dim("no")
-		if step.Matches {
+		matches, why := s.Dim("no"), step.Reason
+		switch {
+		case step.Matches && (step.Rule == policy.RuleProfileAllow || step.Rule == policy.RuleUpstreamAllow):
+			matches = "not in it" // the list refuses what it does not cover
+		case step.Matches:
 			matches = "yes"
+		case step.Rule == policy.RuleDefault:
+			matches, why = s.Dim("-"), "not needed: a rule above decides"
 		}
 		where := "-"
 		if step.File != "" {
 			where = fmt.Sprintf("%s:%d", step.File, step.Line)
 		}
-		rows = append(rows, []string{step.Rule, step.Effect, matches, where, console.Line(step.Reason)})
+		rows = append(rows, []string{step.Rule, step.Effect, matches, where, console.Line(why)})
 	}
 	return console.FoldedTable(out, s, console.Columns(out), []string{"RULE", "EFFECT", "MATCHES", "WHERE", "WHY"}, rows)
 }

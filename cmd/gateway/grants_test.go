@@ -92,7 +92,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	want("no grants", verb(t, "grants", "-c", file), `^Nobody has granted access\. .*\n0$`)
 	want("no grants, JSON", verb(t, "grants", "-c", file, "--json"), `^\[\]\n0$`)
 	want("logout without a grant", verb(t, "logout", "tickets", "-c", file), `there is no such grant for tickets; gateway grants lists all grants\n1$`)
-	want("login", verb(t, "login", "tickets", "-c", file), `^Open this URL in a browser and log in:(?s:.*)Access to tickets is granted\.\n0$`)
+	want("login", verb(t, "login", "tickets", "-c", file), `^Open this URL in a browser and log in:(?s:.*)Access to tickets is granted\.\nNext: gateway list tools -c \S+ shows its tools, gateway call NAME -c \S+ calls one\.\n0$`)
 
 	scopes := "read offline_access"
 	want("grants", verb(t, "grants", "-c", file), `(?s)^UPSTREAM +GIVEN BY +GIVEN +ISSUER +SCOPES\ntickets +this machine's user +20\d\d-\d\d-\d\d \d\d:\d\d  `+regexp.QuoteMeta(as.URL)+` +`+scopes+`\n0$`)
@@ -126,7 +126,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	want("a refused grant", verb(t, "grants", "-c", file), `^tickets: `+refused+`0$`)
 	want("a refused grant again", verb(t, "check", "-c", file), `error: tickets: \S+/mcp: `+refused)
 	want("no grant of another upstream", verb(t, "grants", "tickets", "-c", file, "--json"), `^\[\]\n0$`)
-	want("login again", verb(t, "login", "tickets", "-c", file), `Access to tickets is granted\.\n0$`)
+	want("login again", verb(t, "login", "tickets", "-c", file), `Access to tickets is granted\.\nNext: .*\n0$`)
 	want("another grant", verb(t, "grants", "-c", file), `\ntickets +this[^\n]*\n0$`)
 	verb(t, "logout", "tickets", "-c", file)
 	want("logout forgets the refusal", verb(t, "grants", "-c", file), `^Nobody has granted access`)

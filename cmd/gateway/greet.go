@@ -58,21 +58,27 @@ Paste into your host's configuration (mcp.json, …):
 %s
 
 `, snippet(columns, entry))
+	command := "gateway"
 	if self, err := ownPath(); errors.Is(err, errGoRun) {
+		command = "./gateway" // it may not be in the PATH
 		fmt.Fprintf(out, "%s\n\n", console.Fold("For hosts that only start commands, build the program first:\n\n  go build -o gateway ./cmd/gateway", columns))
 	} else {
 		fmt.Fprintf(out, "Claude Desktop and other hosts that only start commands take:\n\n%s\n\n", snippet(columns, stdioEntry(self, source)))
 	}
-	if source == "" {
-		fmt.Fprint(out, "Next, serve your own servers: \"gateway init\" makes a gateway.yaml, \"gateway add\"\nadds a server to it, and \"gateway connect HOST\" writes the host's file for you.\n\n")
-	} else {
-		fmt.Fprintf(out, "This writes the host's file for you:\n\n  gateway connect HOST --http %s\n\n", url)
-	}
+	fmt.Fprint(out, nextStep(command, source, url))
 	fmt.Fprintf(out, `Or try it from a shell%s:
 
 %s
 
 `, where, broken(columns, "  "+strings.Join(curl, " "), "  "+strings.Join(curl, " \\\n    ")))
+}
+
+// nextStep says what to do after the greeting. command starts the gateway in a shell.
+func nextStep(command, source, url string) string {
+	if source == "" {
+		return fmt.Sprintf("Next, serve your own servers: \"%[1]s init\" makes a gateway.yaml, \"%[1]s add\"\nadds a server to it, and \"%[1]s connect HOST\" writes the host's file for you.\n\n", command)
+	}
+	return fmt.Sprintf("This writes the host's file for you:\n\n  %s connect HOST --http %s\n\n", command, url)
 }
 
 // snippet is the gateway's entry in a host's file: on one line, or if that is too wide for the terminal with a line for each group of members.

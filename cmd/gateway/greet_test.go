@@ -20,6 +20,16 @@ func TestInBuildCache(t *testing.T) {
 	}
 }
 
+// The next step names a program that the shell finds.
+func TestNextStep(t *testing.T) {
+	if got := nextStep("./gateway", "", ""); strings.Count(got, "\"./gateway ") != 3 {
+		t.Error(got)
+	}
+	if got := nextStep("gateway", "gateway.yaml", "http://h/mcp"); !strings.Contains(got, "\n  gateway connect HOST --http http://h/mcp\n") {
+		t.Error(got)
+	}
+}
+
 // The text to paste fits the terminal, and is JSON at any width.
 func TestSnippet(t *testing.T) {
 	members := [][]string{{`"type": "http"`, `"url": ` + quoted("https://gateway.example.com/mcp")}, {`"headers": {"Authorization": "Bearer KEY"}`}}

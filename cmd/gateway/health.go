@@ -83,15 +83,15 @@ func (o *healthOptions) base(ctx context.Context) (string, error) {
 	if o.url != "" {
 		return adminURL(o.url)
 	}
-	cfg, _, err := o.load()
+	cfg, source, err := o.load()
 	if err != nil {
 		return "", err
 	}
 	base := "http://" + localAddress(cfg.Admin.Listen)
-	if o.file != "" {
-		asked := reachOptions{runOptions: o.runOptions, timeout: o.timeout}
+	if source.File != "" {
+		asked := reachOptions{runOptions: runOptions{file: source.File}, timeout: o.timeout}
 		if there := listensAt(asked.ofUser(ctx, cfg), cfg.Admin.Listen); there != nil && !asked.concerns(there.status) {
-			return "", fmt.Errorf("you run no gateway with %s; on %s you run another one: %s", o.file, base, there.name())
+			return "", fmt.Errorf("you run no gateway with %s; on %s you run another one: %s", source.File, base, there.name())
 		}
 	}
 	return base, nil

@@ -185,7 +185,11 @@ func (o *listOptions) print(cmd *cobra.Command, cfg *config.Config, kinds []call
 	warn := console.StyleOf(errs, lookupEnv)
 	defer func() {
 		for _, u := range got.Unavailable {
-			folded(errs, "%s: %s is missing: %s\n", warn.Warn("warning"), console.Line(u.Upstream), console.Line(u.Reason))
+			what := console.Line(u.Upstream) + " is missing"
+			if o.url != "" && u.Upstream == urlUpstream {
+				what = "the server cannot be used"
+			}
+			folded(errs, "%s: %s: %s\n", warn.Warn("warning"), what, console.Line(u.Reason))
 		}
 	}()
 	if o.json {

@@ -61,8 +61,9 @@ func newLogin() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(out, "Access to %s is granted.\n", args[0])
-			return err
+			with := withConfig(opts.file)
+			folded(out, "Access to %s is granted.\nNext: gateway list tools%s shows its tools, gateway call NAME%s calls one.\n", args[0], with, with)
+			return nil
 		},
 	}
 	opts.configFlag(cmd)

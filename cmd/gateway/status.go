@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -111,8 +112,7 @@ func (o *statusOptions) follow(ctx context.Context, cmd *cobra.Command) error {
 		} else if err := printStatuses(&page, style, console.Columns(out), all, time.Now()); err != nil {
 			return err
 		}
-		fmt.Fprintln(&page, style.Dim("\nPress a key to end."))
-		if _, err := io.WriteString(out, clear+"\x1b[H"+screenLines(page.String(), console.Rows(out))+"\x1b[J"); err != nil {
+		if _, err := io.WriteString(out, clear+"\x1b[H"+screenLines(page.String(), console.Rows(out), style)+"\x1b[J"); err != nil {
 			return err
 		}
 		clear = ""
@@ -126,14 +126,16 @@ func (o *statusOptions) follow(ctx context.Context, cmd *cobra.Command) error {
 	}
 }
 
-// screenLines is a page for a terminal that reports each key: at most rows lines, without what was there before.
-func screenLines(page string, rows int) string {
-	lines := strings.SplitAfter(page, "\n")
-	if rows > 0 && len(lines) > rows {
-		lines = lines[:rows]
-		lines[rows-1] = strings.TrimRight(lines[rows-1], "\n")
+// screenLines is a page for a terminal that reports each key, without what was there before: at most rows lines, of which
+// the last says how to end, and whether lines of the page have no room.
+func screenLines(page string, rows int, style console.Style) string {
+	lines, end := strings.SplitAfter(strings.TrimRight(page, "\n")+"\n\n", "\n"), "Press a key to end."
+	lines = lines[:len(lines)-1]
+	if more := len(lines) - (rows - 1); rows > 0 && more > 0 {
+		lines = lines[:rows-1]
+		end += fmt.Sprintf(" %s; gateway status prints all.", console.Count(more, "more line"))
 	}
-	return strings.ReplaceAll(strings.Join(lines, ""), "\n", "\x1b[K\r\n")
+	return strings.ReplaceAll(strings.Join(lines, "")+style.Dim(end), "\n", "\x1b[K\r\n") + "\x1b[K"
 }
 
 func printStatuses(out io.Writer, style console.Style, columns int, all []*inspect.Status, now time.Time) error {
@@ -180,13 +182,9 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 			fmt.Fprintln(out, style.Warn(console.Wrap(console.Line(w), "  ", columns)))
 		}
 	}
-	if globs := s.UnmatchedGlobs; len(globs) > 0 {
-		text := "Globs that deny or confirm nothing: " + strings.Join(globs[:min(len(globs), maxGlobs)], "; ")
-		if more := len(globs) - maxGlobs; more > 0 {
-			text += fmt.Sprintf("; and %d more", more)
-		}
-		fmt.Fprintln(out, style.Warn(console.Wrap(console.Line(text), "", columns)))
-	}
+	isOfProfile := func(glob string) bool { return strings.HasPrefix(glob, "profiles.") }
+	printGlobs(out, style, columns, "Globs that deny or confirm nothing", slices.DeleteFunc(slices.Clone(s.UnmatchedGlobs), isOfProfile))
+	printGlobs(out, style, columns, "Globs of profiles that deny nothing", slices.DeleteFunc(slices.Clone(s.UnmatchedGlobs), func(glob string) bool { return !isOfProfile(glob) }))
 	for _, w := range s.Waiting {
 		fmt.Fprintln(out, style.Warn(console.Wrap("Not ready: "+console.Line(w), "", columns)))
 	}
@@ -235,6 +233,18 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 		}
 	}
 	return nil
+}
+
+// printGlobs prints the first globs that match nothing, and nothing if there are none.
+func printGlobs(out io.Writer, style console.Style, columns int, heading string, globs []string) {
+	if len(globs) == 0 {
+		return
+	}
+	text := heading + ": " + strings.Join(globs[:min(len(globs), maxGlobs)], "; ")
+	if more := len(globs) - maxGlobs; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	fmt.Fprintln(out, style.Warn(console.Wrap(console.Line(text), "", columns)))
 }
 
 // printProfiles prints the profiles of a gateway, and nothing if it has none.

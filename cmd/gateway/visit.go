@@ -225,10 +225,16 @@ func visit(cmd *cobra.Command, cfg *config.Config, source string, timeout time.D
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := within(ctx, timeout)
+	timed, cancel := within(ctx, timeout)
 	defer cancel()
-	return g.RunInProcess(ctx, do)
+	if err = g.RunInProcess(timed, do); err != nil && ctx.Err() != nil {
+		return errCanceled
+	}
+	return err
 }
+
+// errCanceled is the error of a verb that a signal has ended.
+var errCanceled = errors.New("canceled")
 
 // within returns a context that ends after timeout with errTimeout as its cause. A timeout of 0 is none.
 func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
 
@@ -96,5 +97,32 @@ func TestUntrustedServerAtURL(t *testing.T) {
 	status := run([]string{"list", "--url", server.URL + "/mcp"}, strings.NewReader(""), &out, &errs)
 	if want := "make this machine trust that authority, on Linux with SSL_CERT_FILE=FILE\n"; status != exitFailed || !strings.HasSuffix(errs.String(), want) {
 		t.Errorf("status %d, %q, want …%q", status, errs.String(), want)
+	}
+}
+
+// A server that refuses a request without credentials does not know who is asking.
+func TestForbiddenWithoutCredentials(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer server.Close()
+	var out, errs bytes.Buffer
+	status := run([]string{"list", "--url", server.URL + "/mcp"}, strings.NewReader(""), &out, &errs)
+	want := "it refuses a request without credentials, or does not let this machine in; if it wants credentials, give them with --header 'Authorization: Bearer KEY'\n"
+	if status != exitFailed || !strings.HasSuffix(errs.String(), want) {
+		t.Errorf("status %d, %q, want …%q", status, errs.String(), want)
+	}
+}
+
+// A call whose connection broke has reached the server, although the server is gone by now.
+func TestDownText(t *testing.T) {
+	const gone = "nothing listens on 127.0.0.1:1: start the server"
+	for _, tc := range []struct{ url, reason, want string }{
+		{"http://127.0.0.1:1/mcp", "the server is down", gone},
+		{"http://127.0.0.1:1/mcp", protocol.ReasonConnectionBroken, protocol.ReasonConnectionBroken + "; now " + gone},
+		{"", protocol.ReasonConnectionBroken, protocol.ReasonConnectionBroken + "; now upstream a is down: " + gone},
+	} {
+		o := callOptions{visitOptions: visitOptions{url: tc.url}}
+		if got := o.downText("upstream a is down: ", tc.reason, gone); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.url, got, tc.want)
+		}
 	}
 }

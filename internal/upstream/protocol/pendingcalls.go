@@ -235,6 +235,9 @@ func (t *PendingCalls) Close(cause error) []*PendingCall {
 // ended.
 const ReasonConnectionLost = "the connection to the server was lost"
 
+// ReasonConnectionBroken is the reason of calls whose connection ended before the whole answer came.
+const ReasonConnectionBroken = "the connection to the server broke before it answered"
+
 // EndError ends a conversation for a reason that clients may know.
 type EndError struct{ Why error }
 

@@ -348,7 +348,7 @@ func (e *Endpoint) connectionError(ctx context.Context, err error, unsent bool) 
 	if unsent {
 		return &protocol.CallError{Reason: "cannot connect to the server", NotSent: true, ConnectionLost: true, Cause: err}
 	}
-	return &protocol.CallError{Reason: "the connection to the server broke before it answered", ConnectionLost: true, Cause: err}
+	return &protocol.CallError{Reason: protocol.ReasonConnectionBroken, ConnectionLost: true, Cause: err}
 }
 
 // Discard closes a response that is not needed. If little is left of it, its connection
