@@ -317,13 +317,6 @@ func (c *Connector) down(why error, attempted bool) {
 	})
 }
 
-// passing is an error whose cause may end while the connector rests, such as a grant that is missing.
-type passing interface {
-	error
-	// HasPassed reports whether the cause has ended. It returns soon.
-	HasPassed() bool
-}
-
 // passingCheck is how often a connector at rest asks whether an error has passed.
 const passingCheck = 250 * time.Millisecond
 
@@ -336,8 +329,8 @@ func (c *Connector) rest(ctx context.Context, pause time.Duration, err error) bo
 	timer := time.NewTimer(max(pause, later))
 	defer timer.Stop()
 	var checks <-chan time.Time
-	temporary, ok := errors.AsType[passing](err)
-	if ok {
+	passed := protocol.PassedOf(err)
+	if passed != nil {
 		ticker := time.NewTicker(passingCheck)
 		defer ticker.Stop()
 		checks = ticker.C
@@ -351,7 +344,7 @@ func (c *Connector) rest(ctx context.Context, pause time.Duration, err error) bo
 		case <-c.signals.attempt:
 			early = true
 		case <-checks:
-			early = temporary.HasPassed()
+			early = passed()
 		}
 	}
 	timer.Reset(max(time.Until(c.began.Add(protocol.AttemptGap)), time.Until(asked)))

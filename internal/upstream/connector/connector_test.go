@@ -2,7 +2,6 @@ package connector
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -454,20 +453,13 @@ func TestAfterTheEnd(t *testing.T) {
 	}
 }
 
-// until is an error that has passed at a time.
-type until struct {
-	error
-	at time.Time
-}
-
-func (u until) HasPassed() bool { return !time.Now().Before(u.at) }
-
 // A connector at rest notices that the cause of an error has passed, and does not wait for the end of the pause.
 func TestRestEndsWithItsCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := setup{}.connector()
 		at := time.Now().Add(time.Minute)
-		if err := fmt.Errorf("the server answered: %w", until{errors.New("no grant"), at}); !c.rest(t.Context(), time.Hour, err) {
+		err := &protocol.CallError{Reason: "no grant", Passed: func() bool { return !time.Now().Before(at) }}
+		if !c.rest(t.Context(), time.Hour, err) {
 			t.Error("it does not try again")
 		}
 		if waited := time.Since(at); waited < 0 || waited > passingCheck+protocol.AttemptGap {

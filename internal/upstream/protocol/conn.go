@@ -214,6 +214,9 @@ type CallError struct {
 	// not known.
 	RetryAfter time.Duration
 	Cause      error // for the log, may be nil
+	// Passed reports whether the reason is gone by now, such as a grant that was missing. It returns soon. It is nil if
+	// only another attempt can tell.
+	Passed func() bool
 }
 
 func (e *CallError) Error() string {
@@ -229,6 +232,14 @@ func RetryAfterOf(err error) time.Duration {
 		return f.RetryAfter
 	}
 	return 0
+}
+
+// PassedOf returns the Passed of the *CallError in err, nil if there is none.
+func PassedOf(err error) func() bool {
+	if f, ok := errors.AsType[*CallError](err); ok {
+		return f.Passed
+	}
+	return nil
 }
 
 func (e *CallError) Unwrap() error { return e.Cause }

@@ -59,6 +59,12 @@ type SessionBook interface {
 	Closed(s OpenSession)
 }
 
+// passing is an error of Credentials that can say whether its reason is gone, such as a grant that was missing.
+type passing interface {
+	error
+	HasPassed() bool
+}
+
 // Credentials authenticate requests to a server. Their methods are called concurrently.
 // The text of their errors is for clients; the error that such an error unwraps to is for
 // the log.

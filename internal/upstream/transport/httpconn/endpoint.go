@@ -176,7 +176,11 @@ func unauthenticated(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return &protocol.CallError{Reason: err.Error(), NotSent: true, Unauthenticated: true, Cause: errors.Unwrap(err)}
+	e := &protocol.CallError{Reason: err.Error(), NotSent: true, Unauthenticated: true, Cause: errors.Unwrap(err)}
+	if p, ok := errors.AsType[passing](err); ok {
+		e.Passed = p.HasPassed
+	}
+	return e
 }
 
 // follow sends one request and follows redirects, see [Endpoint.Do].

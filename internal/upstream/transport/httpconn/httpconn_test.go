@@ -2,6 +2,7 @@ package httpconn
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -184,3 +185,19 @@ func TestStatusError(t *testing.T) {
 type noLoops struct{ protocol.LoopDetector }
 
 func (noLoops) Via() string { return "" }
+
+// missing is an error of credentials that has passed.
+type missing struct{ error }
+
+func (missing) HasPassed() bool { return true }
+
+// The error of a request says whether its credentials are there by now, if they can say so.
+func TestUnauthenticatedPasses(t *testing.T) {
+	none := errors.New("there is no grant")
+	if passed := protocol.PassedOf(unauthenticated(t.Context(), missing{none})); passed == nil || !passed() {
+		t.Error("it does not say that the reason is gone")
+	}
+	if protocol.PassedOf(unauthenticated(t.Context(), none)) != nil {
+		t.Error("it says more than it knows")
+	}
+}
