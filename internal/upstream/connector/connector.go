@@ -318,7 +318,7 @@ func (c *Connector) down(why error, attempted bool) {
 }
 
 // passingCheck is how often a connector at rest asks whether an error has passed.
-const passingCheck = 250 * time.Millisecond
+const passingCheck = time.Second
 
 // rest waits between two attempts. It ends early when a call wants an attempt or the cause of err has
 // passed, but not before protocol.AttemptGap has passed since the last one began, and never before the
