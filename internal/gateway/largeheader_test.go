@@ -35,8 +35,8 @@ func TestLargeHeader(t *testing.T) {
 	}
 	resp.Body.Close()
 	id := resp.Header.Get(requestid.Header)
-	if resp.StatusCode != 431 || !requestid.Valid(id) {
-		t.Errorf("%s, id %q", resp.Status, id)
+	if resp.StatusCode != 431 || !requestid.Valid(id) || !resp.Close {
+		t.Errorf("%s, id %q, close %t", resp.Status, id, resp.Close)
 	}
 	lines := logs.FilterField(zap.String("request", id)).FilterMessage("request refused").All()
 	if len(lines) != 1 {

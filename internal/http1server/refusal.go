@@ -14,6 +14,9 @@ func (s *Server) serveBounded(w http.ResponseWriter, r *http.Request) {
 	if s.OnLargeHeader != nil {
 		s.OnLargeHeader(w, r)
 	}
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close") // as net/http does: the client may send as much again
+	}
 	http.Error(w, fmt.Sprintf("431 Request Header Fields Too Large: the header is larger than %d bytes", s.maxHeader), http.StatusRequestHeaderFieldsTooLarge)
 }
 
