@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -195,32 +196,36 @@ func TestAllDown(t *testing.T) {
 	u.http("html", html, nil)
 	u.stdio("mute", mute, rig.Config{"timeout": "10m"})
 	g := u.gateway(rig.Config{"startup_wait": startupWait.String()})
+	var lists sync.WaitGroup // each waits for the server that is still starting
 	for _, revision := range []string{raw.Legacy, raw.Modern} {
 		c := client(t, g, revision)
 		for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
-			_, err := c.Call(bounded(t), method, `{}`)
-			fault, ok := err.(*raw.Fault)
-			if !ok || fault.Code != -32603 {
-				t.Errorf("%s, %s: %v, want error -32603", revision, method, err)
-				continue
-			}
-			var data struct {
-				Unavailable []struct{ Upstream, Reason, Since string }
-			}
-			if err := json.Unmarshal(fault.Data, &data); err != nil {
-				t.Errorf("data %s: %v", fault.Data, err)
-			}
-			var names []string
-			for _, missing := range data.Unavailable {
-				names = append(names, missing.Upstream)
-				if missing.Reason == "" {
-					t.Errorf("%s: no reason for %s", method, missing.Upstream)
+			lists.Go(func() {
+				_, err := c.Call(bounded(t), method, `{}`)
+				fault, ok := err.(*raw.Fault)
+				if !ok || fault.Code != -32603 {
+					t.Errorf("%s, %s: %v, want error -32603", revision, method, err)
+					return
 				}
-			}
-			if fmt.Sprint(names) != "[exits html mute]" {
-				t.Errorf("%s names %v, want all three", method, names)
-			}
-			checkNoLeak(t, method, fault.Error())
+				var data struct {
+					Unavailable []struct{ Upstream, Reason, Since string }
+				}
+				if err := json.Unmarshal(fault.Data, &data); err != nil {
+					t.Errorf("data %s: %v", fault.Data, err)
+				}
+				var names []string
+				for _, missing := range data.Unavailable {
+					names = append(names, missing.Upstream)
+					if missing.Reason == "" {
+						t.Errorf("%s: no reason for %s", method, missing.Upstream)
+					}
+				}
+				if fmt.Sprint(names) != "[exits html mute]" {
+					t.Errorf("%s names %v, want all three", method, names)
+				}
+				checkNoLeak(t, method, fault.Error())
+			})
 		}
 	}
+	lists.Wait()
 }
