@@ -27,7 +27,7 @@ func greet(out *console.Screen, g *gateway.Gateway, source, moved string) {
 	// A host without a key requests a token from the issuer by itself; a shell does not.
 	keys := slices.Contains(g.AuthModes(), config.AuthKey)
 	entry := [][]string{{`"type": "http"`, `"url": ` + quoted(url)}}
-	curl := []string{"curl -s " + url}
+	curl := []string{"curl -sS " + url}
 	where := ""
 	if keys {
 		entry = append(entry, []string{`"headers": {"Authorization": "Bearer KEY"}`})

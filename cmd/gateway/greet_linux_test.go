@@ -39,7 +39,7 @@ func TestGreeting(t *testing.T) {
 		},
 		"a public URL and profiles": {
 			yaml: key + "public_url: https://gateway.example.com\nupstreams: {a: {command: cat, disabled: true}}\nprofiles: {coding: {}, ops: {}}\n",
-			want: []string{"MCP endpoint https://gateway.example.com/mcp (here: http://127.0.0.1:", "profiles coding, ops (at https://gateway.example.com/mcp/NAME)", `"url": "https://gateway.example.com/mcp"`, "curl -s https://gateway.example.com/mcp"},
+			want: []string{"MCP endpoint https://gateway.example.com/mcp (here: http://127.0.0.1:", "profiles coding, ops (at https://gateway.example.com/mcp/NAME)", `"url": "https://gateway.example.com/mcp"`, "curl -sS https://gateway.example.com/mcp"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
