@@ -49,8 +49,8 @@ func hostPlaces() []hostPlace {
 }
 
 // readHostFiles reads the files of hosts that have servers, and says what it found. A file that is missing or has errors is
-// named, and does not keep the others from being read.
-func readHostFiles(out io.Writer) []hostimport.File {
+// named, and does not keep the others from being read. served is as in [hostimport.Options].
+func readHostFiles(out io.Writer, served servedFunc) []hostimport.File {
 	var files []hostimport.File
 	var missing []string
 	fmt.Fprintln(out, "Servers of hosts on this machine:")
@@ -66,7 +66,7 @@ func readHostFiles(out io.Writer) []hostimport.File {
 		var im *hostimport.Result
 		if err == nil {
 			f.Name = tilde(place.path)
-			im, err = hostimport.Options{Program: programName(), Into: config.Default(lookupEnv)}.Import(f)
+			im, err = hostimport.Options{Program: programName(), Into: config.Default(lookupEnv), Served: served}.Import(f)
 		}
 		var errs config.Errors
 		switch {
@@ -104,7 +104,7 @@ func (e *edited) merge(cmd *cobra.Command, files []hostimport.File) (int, error)
 		_, err := config.Load(e.name, lookupEnv)
 		return 0, err
 	}
-	im, err := hostimport.Options{Into: e.before, Taken: e.taken, Program: programName()}.Import(files...)
+	im, err := hostimport.Options{Into: e.before, Taken: e.taken, Program: programName(), Served: servedFor(cmd.Context(), e.name)}.Import(files...)
 	if err != nil {
 		return 0, err
 	}

@@ -67,7 +67,12 @@ func newImport() *cobra.Command {
 }
 
 func (o *importOptions) run(cmd *cobra.Command, args []string) error {
-	files, err := o.files(cmd.ErrOrStderr(), args)
+	target := o.out
+	if o.merge {
+		target = o.configPath()
+	}
+	served := servedFor(cmd.Context(), target)
+	files, err := o.files(cmd.ErrOrStderr(), args, served)
 	if err != nil {
 		return err
 	}
@@ -82,7 +87,7 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 		}
 		return err
 	}
-	opts := hostimport.Options{Program: programName()}
+	opts := hostimport.Options{Program: programName(), Served: served}
 	if o.out != "" && o.env != "" {
 		opts.EnvFile, opts.Taken = relativeTo(filepath.Dir(o.out), o.env), func(variable string, _ bool) bool { return isSet(variable) }
 	}
@@ -121,9 +126,9 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 }
 
 // files reads the files of the arguments, or of the hosts of this machine.
-func (o *importOptions) files(stderr io.Writer, args []string) ([]hostimport.File, error) {
+func (o *importOptions) files(stderr io.Writer, args []string, served servedFunc) ([]hostimport.File, error) {
 	if len(args) == 0 {
-		files := readHostFiles(stderr)
+		files := readHostFiles(stderr, served)
 		if len(files) == 0 {
 			return nil, errors.New("no host on this machine has servers; name the file of a host, such as ~/.claude.json or .vscode/mcp.json")
 		}

@@ -70,7 +70,7 @@ func (o *initOptions) run(cmd *cobra.Command, name string) error {
 		return err // before a question
 	}
 	out := cmd.OutOrStdout()
-	take, files, err := o.choose(cmd)
+	take, files, err := o.choose(cmd, name)
 	if err != nil {
 		return err
 	}
@@ -105,12 +105,12 @@ func (o *initOptions) run(cmd *cobra.Command, name string) error {
 }
 
 // choose finds the files of hosts, and asks whether to import them.
-func (o *initOptions) choose(cmd *cobra.Command) (take bool, files []hostimport.File, err error) {
+func (o *initOptions) choose(cmd *cobra.Command, name string) (take bool, files []hostimport.File, err error) {
 	if o.leave {
 		return false, nil, nil
 	}
 	out, in := cmd.OutOrStdout(), cmd.InOrStdin()
-	files = readHostFiles(out)
+	files = readHostFiles(out, servedFor(cmd.Context(), name))
 	switch {
 	case len(files) == 0:
 		return false, nil, nil

@@ -153,6 +153,40 @@ func serving(ctx context.Context, cfg *config.Config) []*inspect.Status {
 	return all
 }
 
+// servedFunc is the type of Served in [hostimport.Options].
+type servedFunc = func(url string) (gateway string, own bool)
+
+// servedFor returns a function for the servers that are imported into a file, "" for standard output. A gateway that runs
+// with the file may have other addresses than the file, from flags.
+func servedFor(ctx context.Context, file string) servedFunc {
+	cfg, _ := config.Load(file, lookupEnv) // without it the state folder is the user's
+	all := (&reachOptions{timeout: maxAskUser}).ofUser(ctx, cfg)
+	return func(at string) (string, bool) {
+		for _, r := range all {
+			if r.leadsTo(at) {
+				return r.name(), file != "" && r.status.File != "" && sameFile(file, r.status.File)
+			}
+		}
+		return "", false
+	}
+}
+
+// leadsTo reports whether a URL leads to an address of a gateway.
+func (r *running) leadsTo(at string) bool {
+	own := config.Config{Listen: hostOf(r.status.URL)}
+	own.Admin.Listen = hostOf(r.status.AdminURL)
+	return own.OwnAddress(at) != ""
+}
+
+// hostOf is the host of a URL, with its port.
+func hostOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
 // taken is the error of a gateway whose address is in use. It names the gateway of this user that has the address.
 func (o *runOptions) taken(ctx context.Context, cfg *config.Config, file string, err error) error {
 	for _, address := range []string{cfg.Listen, cfg.Admin.Listen} {

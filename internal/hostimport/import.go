@@ -42,6 +42,9 @@ type Options struct {
 	EnvFile string
 	// Program is the name of the gateway's own program, without a folder. Servers that start it are left out.
 	Program string
+	// Served names the running gateway that a URL leads to, "" for none. own says that it runs with the configuration
+	// that the servers are for. nil: none runs.
+	Served func(url string) (gateway string, own bool)
 	// Gateways keeps servers that are this gateway, or start one.
 	Gateways bool
 	// Escapes takes $${ as gateway.yaml does, for the characters ${. Hosts have no such escape.

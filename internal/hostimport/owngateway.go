@@ -9,7 +9,7 @@ import (
 	"mcpgateway/internal/config"
 )
 
-// ownGateway says how a server is the gateway itself, "" if it is not.
+// ownGateway says how a server is the gateway itself, "" if it is not. It warns about one that is another running gateway.
 func (im *importer) ownGateway(s *server) string {
 	if im.Gateways {
 		return ""
@@ -19,8 +19,18 @@ func (im *importer) ownGateway(s *server) string {
 		if into == nil {
 			into = config.Default(os.LookupEnv)
 		}
-		if is := into.OwnAddress(im.expand(s.url, (*placeholder).original)); is != "" {
+		at := im.expand(s.url, (*placeholder).original)
+		if is := into.OwnAddress(at); is != "" {
 			return "its url is " + is
+		}
+		if im.Served == nil {
+			return ""
+		}
+		switch gateway, own := im.Served(at); {
+		case own: // its flags or environment have changed its address
+			return "its url leads to the gateway that runs with this configuration: " + gateway
+		case gateway != "":
+			im.warnServer(s, "leads to another gateway that you run: %s; remove it unless you want its servers behind this one too", gateway)
 		}
 		return ""
 	}
