@@ -215,6 +215,12 @@ func (o *addOptions) entry(args []string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, text := range o.headers {
+		name, value, _ := strings.Cut(text, ":")
+		if err := checkHeader(strings.TrimSpace(name), strings.TrimSpace(value)); err != nil {
+			return nil, err
+		}
+	}
 	env, err := pairs("env", "=", "NAME=VALUE", o.env)
 	if err != nil {
 		return nil, err
@@ -238,6 +244,23 @@ func (o *addOptions) entry(args []string) (map[string]any, error) {
 		entry["transport"] = o.transport
 	}
 	return entry, nil
+}
+
+// isScheme matches the name of an authentication scheme.
+var isScheme = regexp.MustCompile(`(?i)^(basic|bearer|digest|negotiate|token|apikey|dpop)$`)
+
+// checkHeader refuses a header without a value: a shell replaces a variable that is not set by nothing.
+func checkHeader(name, value string) error {
+	is := ""
+	switch {
+	case value == "":
+		is = "is empty"
+	case isScheme.MatchString(value) && (strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Proxy-Authorization")):
+		is, value = "has nothing after "+value, value+" "
+	default:
+		return nil
+	}
+	return usageError{fmt.Errorf("--header: the value of %s %s; if a variable is not set in your shell, set it, or write single quotes to keep the reference: '%s: %s${NAME}'", name, is, name, value)}
 }
 
 // imported moves the secrets of an entry into variables, as import does.
