@@ -43,6 +43,9 @@ func newKey() *cobra.Command {
 			if err := entry.Check(); err != nil {
 				return usageError{err}
 			}
+			if at := entry.ExpiresAt(); !at.IsZero() && !at.After(time.Now()) {
+				return usageError{fmt.Errorf("--expires %s is in the past: no client could use the key; give a later time, or leave it out for a key that never expires", entry.Expires)}
+			}
 			key, digest := auth.NewKey()
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), `# The key, shown this once:
 #   %s

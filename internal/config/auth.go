@@ -54,7 +54,8 @@ type APIKey struct {
 
 // ExpiresAt is the time when the key expires, zero for never.
 func (k APIKey) ExpiresAt() time.Time {
-	t, _ := time.Parse(time.RFC3339, k.Expires) // Load has normalized it
+	normal, _ := expiry(k.Expires) // Load has checked it, and Check does
+	t, _ := time.Parse(time.RFC3339, normal)
 	return t
 }
 
