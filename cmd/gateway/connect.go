@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/hostconfig"
@@ -190,7 +191,7 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 		write = f.Overwrite
 	}
 	if err := write(c.after); err != nil {
-		return err
+		return configfile.Unwritable(f.Name, err)
 	}
 	folded(out, "%s is written.%s\n%s\n", tilde(f.Name), backup, h.ReloadOf(f.Name))
 	if h.Look != "" {
@@ -301,7 +302,7 @@ func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
 		err = f.Replace(after)
 	}
 	if err != nil {
-		return err
+		return configfile.Unwritable(f.Name, err)
 	}
 	folded(cmd.OutOrStdout(), "The gateway is removed from %s.\n%s\n%s\n", tilde(f.Name), then, h.Reload)
 	return nil
