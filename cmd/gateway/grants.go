@@ -240,6 +240,11 @@ func (o *logoutOptions) run(cmd *cobra.Command, upstream string) error {
 			return err
 		}
 	}
+	what := "it"
+	if len(chosen) > 1 {
+		what = "them"
+	}
+	folded(cmd.OutOrStdout(), "A running gateway stops using %s within half a minute.\n", what)
 	return nil
 }
 

@@ -92,7 +92,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	want("no grants", verb(t, "grants", "-c", file), `^Nobody has granted access\. .*\n0$`)
 	want("no grants, JSON", verb(t, "grants", "-c", file, "--json"), `^\[\]\n0$`)
 	want("logout without a grant", verb(t, "logout", "tickets", "-c", file), `there is no such grant for tickets; gateway grants lists all grants\n1$`)
-	want("login", verb(t, "login", "tickets", "-c", file), `^Open this URL in a browser and log in:(?s:.*)Access to tickets is granted\.\nNext: gateway list tools -c \S+ shows its tools, gateway call NAME -c \S+ calls one\.\n0$`)
+	want("login", verb(t, "login", "tickets", "-c", file), `^Open this URL in a browser and log in:(?s:.*)Access to tickets is granted\. A running gateway uses it within a few seconds\.\nNext: gateway list tools -c \S+ shows its tools, gateway call NAME -c \S+ calls one\.\n0$`)
 
 	scopes := "read offline_access"
 	want("grants", verb(t, "grants", "-c", file), `(?s)^UPSTREAM +GIVEN BY +GIVEN +ISSUER +SCOPES\ntickets +this machine's user +20\d\d-\d\d-\d\d \d\d:\d\d  `+regexp.QuoteMeta(as.URL)+` +`+scopes+`\n0$`)
@@ -109,7 +109,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	want("contradictory flags", verb(t, "logout", "tickets", "-c", file, "--principal", "alice", "--all"), `give --all, or --principal(?s:.*)\n2$`)
 	want("an empty subject", verb(t, "logout", "tickets", "-c", file, "--principal", ""), `--principal is empty(?s:.*)\n2$`)
 
-	want("logout", verb(t, "logout", "tickets", "-c", file), `^The grant of this machine's user for tickets is removed and revoked\.\n0$`)
+	want("logout", verb(t, "logout", "tickets", "-c", file), `^The grant of this machine's user for tickets is removed and revoked\.\nA running gateway stops using it within half a minute\.\n0$`)
 	if n := as.RefreshTokens(); n != 0 {
 		t.Errorf("%d refresh tokens are valid after logout", n)
 	}
@@ -126,7 +126,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	want("a refused grant", verb(t, "grants", "-c", file), `^tickets: `+refused+`0$`)
 	want("a refused grant again", verb(t, "check", "-c", file), `error: tickets: \S+/mcp: `+refused)
 	want("no grant of another upstream", verb(t, "grants", "tickets", "-c", file, "--json"), `^\[\]\n0$`)
-	want("login again", verb(t, "login", "tickets", "-c", file), `Access to tickets is granted\.\nNext: .*\n0$`)
+	want("login again", verb(t, "login", "tickets", "-c", file), `Access to tickets is granted\..*\nNext: .*\n0$`)
 	want("another grant", verb(t, "grants", "-c", file), `\ntickets +this[^\n]*\n0$`)
 	verb(t, "logout", "tickets", "-c", file)
 	want("logout forgets the refusal", verb(t, "grants", "-c", file), `^Nobody has granted access`)
@@ -136,7 +136,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	configure("renamed")
 	want("a former upstream", verb(t, "grants", "-c", file), `\ntickets \(not configured\) +this`)
 	want("logout from a former upstream", verb(t, "logout", "tickets", "-c", file),
-		`^The grant of this machine's user for tickets is removed\. \S+ was not told \(the configuration has no such upstream any more\): end the access there too\.\n0$`)
+		`^The grant of this machine's user for tickets is removed\. \S+ was not told \(the configuration has no such upstream any more\): end the access there too\.\nA running gateway stops using it within half a minute\.\n0$`)
 }
 
 // Grants name the principal that gave them, as far as credentials do.

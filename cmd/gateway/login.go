@@ -62,7 +62,7 @@ func newLogin() *cobra.Command {
 				return err
 			}
 			with := withConfig(opts.file)
-			folded(out, "Access to %s is granted.\nNext: gateway list tools%s shows its tools, gateway call NAME%s calls one.\n", args[0], with, with)
+			folded(out, "Access to %s is granted. A running gateway uses it within a few seconds.\nNext: gateway list tools%s shows its tools, gateway call NAME%s calls one.\n", args[0], with, with)
 			return nil
 		},
 	}

@@ -296,6 +296,25 @@ func TestQuestionsEndWithTheCall(t *testing.T) {
 	_ = typing.Close()
 }
 
+// A question whose time has ended says so. The person who cancels it knows.
+func TestQuestionsThatLapse(t *testing.T) {
+	lapsed, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
+	defer cancel()
+	cancelled, end := context.WithCancel(t.Context())
+	end()
+	for ctx, want := range map[context.Context]bool{lapsed: true, cancelled: false} {
+		in, typing := io.Pipe()
+		var out bytes.Buffer
+		if _, err := NewPrompter(in, &out, Style{}).Elicit(ctx, wire.Raw(form)); err == nil {
+			t.Error("no error")
+		}
+		if got := strings.HasSuffix(out.String(), "\nThe time to answer has ended.\n"); got != want {
+			t.Errorf("%v: printed %q", ctx.Err(), out.String())
+		}
+		_ = typing.Close()
+	}
+}
+
 // A whole number is sent with all its digits.
 func TestNumbers(t *testing.T) {
 	whole, part := &field{kind: "integer"}, &field{kind: "number"}

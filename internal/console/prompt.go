@@ -47,7 +47,11 @@ func (p *Prompter) line(ctx context.Context, question string) (string, error) {
 		}
 		return strings.TrimRight(text, "\r"), nil
 	case <-ctx.Done():
-		p.say("\n")
+		ended := "\n"
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			ended = "\nThe time to answer has ended.\n"
+		}
+		p.say("%s", ended)
 		return "", ctx.Err()
 	}
 }
