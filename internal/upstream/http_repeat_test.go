@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/upstream/connector"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
@@ -69,6 +71,28 @@ func TestRepeatsOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// If a call breaks with its server, and nothing listens when it is sent again, the error is that of the first attempt: the
+// server had the call.
+func TestRepeatThatReachesNobody(t *testing.T) {
+	var srv *httptest.Server
+	s := &script{on: map[string]func(http.ResponseWriter, *http.Request, wire.Message){
+		wire.MethodToolsList: func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, upstreamtest.TwoTools) },
+		wire.MethodToolsCall: func(http.ResponseWriter, *http.Request, wire.Message) {
+			_ = srv.Listener.Close()
+			panic(http.ErrAbortHandler)
+		},
+	}}
+	srv = serve(t, s)
+	at, err := url.Parse(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{Server: Server{HTTP: &httpconn.Config{URL: at}, Era: wire.EraLegacy}})
+	r.watch.wait(t, isReady)
+	_, err = r.Do(t.Context(), upstreamtest.ToolCall("read", "a", &upstreamtest.Peer{}))
+	contains(t, "data", upstreamtest.DataOf(t, err), `"reason":"`+protocol.ReasonConnectionBroken+`"`)
 }
 
 // The gateway does not repeat a call at once when the server is overloaded.

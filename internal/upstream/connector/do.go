@@ -129,16 +129,27 @@ func (c *Connector) send(g *callGuard, cl *call.Call, trial bool) (call.Result, 
 	c.o.Metrics.resends.WithLabelValues(c.o.Name).Inc()
 	c.o.Logger.Info("a call is sent again", zap.String("method", cl.Method), zap.String("request", cl.ID),
 		zap.Bool("delivered", !f.NotSent), zap.String("reason", f.Reason))
+	first := f
 	for began := time.Now(); ; {
 		if conn, err = c.awaitRetry(ctx, cl, conn, f); err != nil {
-			return call.Result{}, err
+			return call.Result{}, ofDelivered(first, err)
 		}
 		result, err = c.attempt(ctx, g, conn, cl)
 		f, ok = errors.AsType[*protocol.CallError](err)
 		if unreached := ok && f.NotSent && f.ConnectionLost; !unreached || time.Since(began) >= c.o.Limits.StartupWait {
-			return result, err
+			return result, ofDelivered(first, err)
 		}
 	}
+}
+
+// ofDelivered returns the error of a call that failed first with first, and with err when it was sent again. If only the
+// first attempt reached the server, the error is that of the first: the server may have executed the call.
+func ofDelivered(first *protocol.CallError, err error) error {
+	again, ok := errors.AsType[*protocol.CallError](err)
+	if first.NotSent || !ok || !again.NotSent || again.Unauthenticated {
+		return err
+	}
+	return &protocol.CallError{Reason: first.Reason, ConnectionLost: true, ConversationClosed: first.ConversationClosed, RetryAfter: again.RetryAfter, Cause: err}
 }
 
 // awaitRetry returns the conversation for a call that failed with f in the conversation
