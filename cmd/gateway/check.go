@@ -109,6 +109,9 @@ func (o *checkOptions) run(cmd *cobra.Command) error {
 	if err := gateway.CheckTLS(cfg); err != nil {
 		report.Findings = append(report.Findings, placed(source.File, inspect.Finding{Severity: inspect.SeverityError, What: "configuration", Message: err.Error(), Path: "tls"}))
 	}
+	if err := gateway.CheckAudit(cfg); err != nil {
+		report.Findings = append(report.Findings, placed(source.File, inspect.Finding{Severity: inspect.SeverityError, What: "configuration", Message: err.Error(), Path: "telemetry.audit.file"}))
+	}
 	unusable := gateway.CheckStoreTLS(cfg)
 	if unusable != nil {
 		report.Findings = append(report.Findings, placed(source.File, inspect.Finding{Severity: inspect.SeverityError, What: "configuration", Message: unusable.Error(), Path: "store.tls"}))

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/config"
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/telemetry"
@@ -44,6 +45,14 @@ func (g *Gateway) openAudit() error {
 		return fmt.Errorf("telemetry.audit.file: %w; the gateway does not serve without its audit", err)
 	}
 	return nil
+}
+
+// CheckAudit returns why a gateway with this configuration does not start: its audit cannot be written.
+func CheckAudit(cfg *config.Config) error {
+	if cfg.Telemetry.Audit.File == "" {
+		return nil
+	}
+	return telemetry.CheckAuditFile(cfg.Telemetry.Audit.File)
 }
 
 // notReady returns why the gateway must not get traffic, one sentence each. While the audit

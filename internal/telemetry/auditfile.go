@@ -142,11 +142,8 @@ func (w *lineWriter) ready() error {
 // reopen opens or creates the file. It creates no folder, and no file on another file system than that
 // of the first file: if the mount of the folder is lost, the lines would be lost with the next mount.
 func (w *lineWriter) reopen() error {
-	if info, err := os.Stat(w.opt.File); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file; for standard output, use the name %q", w.opt.File, AuditStdout)
-	}
 	dir := filepath.Dir(w.opt.File)
-	device, err := w.checkFolder(dir)
+	device, err := w.check(dir)
 	if err != nil {
 		return err
 	}
@@ -170,6 +167,24 @@ func (w *lineWriter) reopen() error {
 	w.out, w.file, w.info, w.size = f, f, info, info.Size()
 	w.opened, w.device = true, device
 	return nil
+}
+
+// CheckAuditFile returns why an audit cannot use the file with this name. It opens and creates nothing.
+func CheckAuditFile(name string) error {
+	if name == AuditStdout {
+		return nil
+	}
+	w := newLineWriter(&AuditOptions{File: name})
+	_, err := w.check(filepath.Dir(name))
+	return err
+}
+
+// check returns the device of the folder of the file. The error says why the file may not be opened.
+func (w *lineWriter) check(dir string) (device uint64, err error) {
+	if info, err := os.Stat(w.opt.File); err == nil && !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("%s is not a regular file; for standard output, use the name %q", w.opt.File, AuditStdout)
+	}
+	return w.checkFolder(dir)
 }
 
 // checkFolder returns the device of the folder. The error says why no file may be opened there.
