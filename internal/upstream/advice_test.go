@@ -198,6 +198,8 @@ func TestAdviceForRemoteServers(t *testing.T) {
 			advice: `URL answered HTTP 404: check the path of url; servers often serve MCP at /mcp, and older ones at /sse`},
 		"502": {url: remote(502, "text/plain", ""), reason: "the server answered HTTP 502 with content type text/plain",
 			advice: `URL answered HTTP 502: the fault is on its side, or on that of a proxy before it; look into its log`},
+		"TLS only": {url: strings.Replace(withTLS.URL, "https:", "http:", 1), reason: "the server refuses initialize (HTTP 400) and offers no HTTP+SSE stream",
+			advice: `URL answered HTTP 400: it speaks TLS: write https:// in url`},
 		"a web page": {url: remote(200, "text/html", "<h1>Sign in</h1>"), reason: "the server answered HTTP 200 with content type text/html",
 			advice: `URL answered HTTP 200 with content type text/html and not with MCP: url leads to a web page, such as one for signing in; check its path, and whether credentials are missing under headers`},
 		"unknown authority": {url: withTLS.URL, reason: cannot,

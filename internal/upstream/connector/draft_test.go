@@ -34,6 +34,7 @@ func (s statusError) StatusCode() int       { return int(s) }
 func (statusError) ServerMessage() string   { return "" }
 func (statusError) UsesOAuth() bool         { return false }
 func (statusError) MissingScopes() []string { return nil }
+func (statusError) WantsTLS() bool          { return false }
 
 // The gateway detects once for each connection whether a server knows the draft.
 func TestDraftDetection(t *testing.T) {

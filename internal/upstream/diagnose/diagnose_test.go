@@ -83,6 +83,7 @@ func (r refused) Error() string         { return string(r) }
 func (refused) StatusCode() int         { return 400 }
 func (refused) UsesOAuth() bool         { return false }
 func (refused) MissingScopes() []string { return nil }
+func (refused) WantsTLS() bool          { return false }
 func (r refused) ServerMessage() string { return string(r) }
 
 // A secret is masked before a message is cut, so that no part of it is left.

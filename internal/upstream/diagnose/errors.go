@@ -69,6 +69,8 @@ type HTTPError interface {
 	// MissingScopes returns the scopes that the challenge demands with insufficient_scope (RFC 6750,
 	// section 3.1), nil if it does not.
 	MissingScopes() []string
+	// WantsTLS reports whether the response says that the server speaks only TLS.
+	WantsTLS() bool
 }
 
 // WithoutMessage is an HTTP response without the message of the server, which may repeat arguments of a call.

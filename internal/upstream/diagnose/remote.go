@@ -89,6 +89,8 @@ func (s RemoteServer) statusAdvice(r HTTPError) string {
 		return "it is asked too often; it is tried again"
 	case status >= http.StatusInternalServerError:
 		return "the fault is on its side, or on that of a proxy before it; look into its log"
+	case r.WantsTLS():
+		return "it speaks TLS: write https:// in url"
 	default:
 		return "check url and headers against the server's documentation"
 	}

@@ -268,11 +268,16 @@ func (e *Endpoint) Send(ctx context.Context, header Headers, m wire.Message) err
 // beginsAsPage reports whether a body, as far as it comes at once, is a web page. The media
 // type does not tell: some servers name it for an empty body too.
 func beginsAsPage(body io.ReadCloser) bool {
+	return strings.HasPrefix(http.DetectContentType(beginOf(body)), typePage)
+}
+
+// beginOf returns the first bytes of a body, those that come in time.
+func beginOf(body io.ReadCloser) []byte {
 	late := time.AfterFunc(drainTime, func() { body.Close() })
 	defer late.Stop()
 	var begin [512]byte
-	n, _ := io.ReadFull(body, begin[:]) // a body that breaks off may be a page too
-	return strings.HasPrefix(http.DetectContentType(begin[:n]), typePage)
+	n, _ := io.ReadFull(body, begin[:]) // the begin of a body that breaks off says as much
+	return begin[:n]
 }
 
 // template is copied for each request. http.NewRequest would parse the URL each time.

@@ -69,6 +69,7 @@ type StatusError struct {
 	OwnID      bool          // the body has the id of the request: the server understood it
 	OAuth      bool          // the challenge names the metadata of a protected resource
 	Scopes     []string      // that the challenge demands with insufficient_scope
+	TLSOnly    bool          // the server got HTTP without TLS, and speaks only TLS
 }
 
 func (r *StatusError) Error() string {
@@ -104,6 +105,9 @@ func (r *StatusError) UsesOAuth() bool { return r.OAuth }
 
 // MissingScopes implements [diagnose.HTTPError].
 func (r *StatusError) MissingScopes() []string { return r.Scopes }
+
+// WantsTLS implements [diagnose.HTTPError].
+func (r *StatusError) WantsTLS() bool { return r.TLSOnly }
 
 // IsModern reports whether only a server of the modern era sends this response.
 func (r *StatusError) IsModern() bool { return r.RPC != nil && wire.IsModernCode(r.RPC.Code) }
@@ -184,6 +188,7 @@ func (x *Exchange) hand(m *wire.Message, data []byte, b *wire.Buffer) {
 func (x *Exchange) refused(ctx context.Context, resp *http.Response, mt string) error {
 	r := NewStatusError(resp)
 	if mt != TypeJSON {
+		r.TLSOnly = resp.StatusCode == http.StatusBadRequest && x.Endpoint.url.Load().Scheme == "http" && wantsTLS(beginOf(resp.Body))
 		Discard(resp)
 		return r
 	}
@@ -200,6 +205,16 @@ func (x *Exchange) refused(ctx context.Context, resp *http.Response, mt string) 
 		r.RPC, r.OwnID = m.Error, m.ID == x.ID
 	}
 	return r
+}
+
+// wantsTLS reports whether a body is that of Go, nginx or Apache for a request without TLS at a port for TLS.
+func wantsTLS(body []byte) bool {
+	for _, text := range []string{"HTTP request to an HTTPS server", "plain HTTP request was sent to HTTPS port", "speaking plain HTTP to an SSL-enabled server port"} {
+		if bytes.Contains(body, []byte(text)) {
+			return true
+		}
+	}
+	return false
 }
 
 // retryAfter returns the value of Retry-After, 0 if there is none or if it is a date:
