@@ -137,6 +137,9 @@ func (o *callOptions) failure(err error) error {
 			}
 			text += " (" + list + " shows the names)"
 		}
+		if id := wire.ValueOf(rpc.Data).Get("requestId").Str(); o.url != "" && id != "" { // the gateway at --url logs it
+			text += " (request " + console.Line(id) + ")"
+		}
 		for e := range wire.ValueOf(rpc.Data).Get("elicitations").Elements() {
 			text += "\n  open this address, then call again: " + console.Line(e.Get("url").Str())
 		}
