@@ -115,8 +115,11 @@ func (l *legacyConn) resume(ctx context.Context, header httpconn.Headers, x *htt
 		}
 		resp, err := l.Endpoint.Do(ctx, http.MethodGet, httpconn.StreamHeader(header, x.At.Event), nil)
 		if err != nil {
-			if ctx.Err() != nil || l.Endpoint.Pool.Closed() {
+			switch {
+			case ctx.Err() != nil:
 				return none, err
+			case l.Endpoint.Pool.Closed(): // err is about this GET; the server has had the call
+				return none, &protocol.CallError{Reason: protocol.ReasonConnectionLost, ConnectionLost: true, ConversationClosed: true, Cause: err}
 			}
 			failures++
 			continue
