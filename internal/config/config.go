@@ -2,10 +2,7 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -189,13 +186,8 @@ func (a *Audit) check(m *mapping) {
 	case a.Sync && a.File == AuditStdout:
 		m.warnf("sync", "has no effect on standard output; name a file in telemetry.audit.file")
 	}
-	if a.File == "" || a.File == AuditStdout {
-		return
-	}
-	folder := filepath.Dir(a.File)
-	a.File = inFolder(m.d.dir, a.File)
-	if _, err := os.Stat(filepath.Dir(a.File)); errors.Is(err, fs.ErrNotExist) {
-		m.warnf("file", "the folder %s does not exist here; run does not start before you create it", folder)
+	if a.File != "" && a.File != AuditStdout {
+		a.File = inFolder(m.d.dir, a.File)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -160,4 +161,34 @@ func TestCallEndsWithTheConnector(t *testing.T) {
 			upstreamtest.Equal(t, "lines that say it is sent again", logs.FilterMessage("a call is sent again").Len(), 0)
 		})
 	}
+}
+
+// A call whose stream breaks, at a server that is gone when the gateway takes up the stream, was
+// sent: it is not sent again, and its client learns that the server may have executed it.
+func TestCallWhoseStreamCannotBeResumed(t *testing.T) {
+	var gone func()
+	s := &script{on: map[string]on{
+		wire.MethodToolsList: func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, upstreamtest.TwoTools) },
+		wire.MethodToolsCall: func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write([]byte("id: a1\nretry: 3000\ndata:\n\n"))
+			w.(http.Flusher).Flush()
+			gone()
+			panic(http.ErrAbortHandler)
+		},
+	}}
+	server := serve(t, s)
+	gone = func() { server.Listener.Close() }
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Server: Server{HTTP: &httpconn.Config{URL: at}, Era: wire.EraLegacy}}
+	o.Limits.StartupWait = time.Second
+	r := start(t, o)
+	r.watch.wait(t, isReady)
+	_, err = r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
+	data := upstreamtest.DataOf(t, err)
+	contains(t, "data", data, `"reason":"`+protocol.ReasonConnectionLost+`"`)
+	contains(t, "data", data, `"retryable":false`)
 }
