@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,10 +28,11 @@ type reports struct {
 	recovery []int
 }
 
-func (r *reports) counts() (errors, recoveries int) {
+// all returns the errors, and for each recovery how many exports had failed.
+func (r *reports) all() (errors []string, recoveries []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.errors), len(r.recovery)
+	return slices.Clone(r.errors), slices.Clone(r.recovery)
 }
 
 // exporterTo returns an exporter of one signal over HTTP that sends batches at once.
@@ -78,13 +80,14 @@ func TestOutagesAreReportedOnce(t *testing.T) {
 				if log.Info("line"); e.tracer != nil {
 					begin(e.tracer, newCall(`{}`, nil)).End(start, call.SpanEnd{})
 				}
-				_, recovered := r.counts()
-				return recovered > 0
+				_, recovered := r.all()
+				return len(recovered) > 0
 			})
-			if failed, recovered := r.counts(); failed != 1 || recovered != 1 || r.recovery[0] != 3 || !strings.HasPrefix(r.errors[0], signal+": ") {
-				t.Errorf("reported %v, %v", r.errors, r.recovery)
+			failed, recovered := r.all()
+			if !slices.Equal(recovered, []int{3}) || len(failed) != 1 || !strings.HasPrefix(failed[0], signal+": ") {
+				t.Fatalf("reported %v, %v", failed, recovered)
 			}
-			if n := len(r.errors[0]); n > maxReason+20 {
+			if n := len(failed[0]); n > maxReason+20 {
 				t.Errorf("the error has %d bytes", n)
 			}
 		})
@@ -101,9 +104,9 @@ func TestRedirectionsAreNotFollowed(t *testing.T) {
 	r := new(reports)
 	e := exporterTo(t, server.URL, r, true, false)
 	begin(e.tracer, newCall(`{}`, nil)).End(start, call.SpanEnd{})
-	polltest.Until(t, "an error", func() bool { n, _ := r.counts(); return n > 0 })
-	if elsewhere.Load() > 0 || !strings.Contains(r.errors[0], "307") {
-		t.Errorf("%d requests elsewhere, %v", elsewhere.Load(), r.errors)
+	polltest.Until(t, "an error", func() bool { failed, _ := r.all(); return len(failed) > 0 })
+	if failed, _ := r.all(); elsewhere.Load() > 0 || !strings.Contains(failed[0], "307") {
+		t.Errorf("%d requests elsewhere, %v", elsewhere.Load(), failed)
 	}
 }
 
