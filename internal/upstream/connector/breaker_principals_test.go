@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Where each principal has a session of its own, failures in the sessions of two principals
-// open their breakers without a ping, and keep them open, until a call is answered in any session.
+// Failures in the sessions of two principals, who have one each, open their breakers without a
+// ping, and keep them open, until a call is answered in any session.
 func TestBreakersOfPrincipals(t *testing.T) {
 	health, metrics, now := threeFailures(), NewMetrics(), time.Now()
 	session := func() *breaker { return &breaker{health: health, metrics: metrics, own: true} }
