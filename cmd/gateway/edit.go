@@ -30,6 +30,7 @@ type edited struct {
 	values  string   // the new content of env
 	text    string   // of the file, without an entry that is replaced
 	isNew   bool     // whether this command has made the file
+	reads   []string // the files that the configuration refers to, such as those with rules
 	others  []string // files that may refer to the variables of env, too; read by isLeftOver
 }
 
@@ -76,7 +77,8 @@ func newEdited(name string, file *hostconfig.File) (*edited, error) {
 			e.section = key
 		}
 	}
-	e.before, _ = config.Parse(name, file.Data, lookupEnv, ruleset.CheckConditions()) // save reports what is wrong
+	note := config.WithFiles(func(_ string, data []byte) { e.reads = append(e.reads, string(data)) })
+	e.before, _ = config.Parse(name, file.Data, lookupEnv, ruleset.CheckConditions(), note) // save reports what is wrong
 	at := filepath.Join(filepath.Dir(name), defaultEnvFile)
 	if e.before != nil && e.before.EnvFile != "" {
 		at = e.before.EnvFile

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"mcpgateway/internal/config"
 	"mcpgateway/internal/configfile"
 )
 
@@ -23,16 +22,9 @@ func (e *edited) isLeftOver(variable string) bool {
 		return false
 	}
 	if e.others == nil {
-		e.others = append(e.readBy(), e.beside()...)
+		e.others = slices.Concat(e.reads, e.beside())
 	}
 	return !slices.ContainsFunc(append([]string{e.text, e.values}, e.others...), func(text string) bool { return uses(text, variable) })
-}
-
-// readBy returns the files that the configuration refers to, such as those with rules.
-func (e *edited) readBy() (texts []string) {
-	note := config.WithFiles(func(_ string, data []byte) { texts = append(texts, string(data)) })
-	_, _ = config.Parse(e.name, e.file.Data, lookupEnv, note) // it was parsed without an error before
-	return texts
 }
 
 // beside returns the other configurations in the folders of the configuration and of the env_file: they may name the same
