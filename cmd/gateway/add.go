@@ -246,16 +246,13 @@ func (o *addOptions) entry(args []string) (map[string]any, error) {
 	return entry, nil
 }
 
-// isScheme matches the name of an authentication scheme.
-var isScheme = regexp.MustCompile(`(?i)^(basic|bearer|digest|negotiate|token|apikey|dpop)$`)
-
 // checkHeader refuses a header without a value: a shell replaces a variable that is not set by nothing.
 func checkHeader(name, value string) error {
 	is := ""
 	switch {
 	case value == "":
 		is = "is empty"
-	case isScheme.MatchString(value) && (strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Proxy-Authorization")):
+	case hostimport.IsScheme(value) && (strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Proxy-Authorization")):
 		is, value = "has nothing after "+value, value+" "
 	default:
 		return nil

@@ -41,8 +41,11 @@ func (im *importer) moveValue(key, value string, at configfile.Path) string {
 	return scheme + moved
 }
 
+// IsScheme reports whether the value of an Authorization header is only the word of an authentication scheme.
+func IsScheme(value string) bool { return authScheme.FindString(value+" ") == value+" " }
+
 var (
-	authScheme = regexp.MustCompile(`^(?i:bearer|basic|token|bot|apikey|api-key|key|digest)[ \t]+`)
+	authScheme = regexp.MustCompile(`^(?i:bearer|basic|token|bot|apikey|api-key|key|digest|dpop|negotiate)[ \t]+`)
 	separators = regexp.MustCompile(`^[\s:;,.@/_=&?|*+-]*$`)
 )
 
