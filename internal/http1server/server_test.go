@@ -530,6 +530,27 @@ func TestDeadlinesOfAHandler(t *testing.T) {
 	})
 }
 
+// serveTLS serves over TLS, with HTTP/2, until the test ends. next is the server that s was made with. It returns the URL
+// without a path, and a function that makes clients, with HTTP/2 or without.
+func serveTLS(t *testing.T, s *Server, next *http.Server) (at string, newClient func(h2 bool) *http.Client) {
+	t.Helper()
+	cert := httptest.NewUnstartedServer(nil)
+	cert.StartTLS()
+	t.Cleanup(cert.Close)
+	next.TLSConfig = &tls.Config{Certificates: cert.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.ServeTLS(l) }()
+	t.Cleanup(func() { s.Close(); <-ended })
+	roots := cert.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	return "https://" + l.Addr().String(), func(h2 bool) *http.Client {
+		return &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: h2, TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	}
+}
+
 // Over TLS both servers know the connection, HTTP/2 is served by net/http, and a plain
 // request is answered in plain text.
 func TestTLS(t *testing.T) {
@@ -539,28 +560,16 @@ func TestTLS(t *testing.T) {
 		here.Store(is)
 		fmt.Fprintf(w, "%v %v", r.TLS != nil && r.TLS.HandshakeComplete, r.Proto)
 	})
-	cert := httptest.NewUnstartedServer(nil)
-	cert.StartTLS()
-	defer cert.Close()
 	next := quietServer(h)
-	next.TLSConfig = &tls.Config{Certificates: cert.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}
-	s := New(next)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.ServeTLS(l) }()
-	defer func() { s.Close(); <-ended }()
-	roots := cert.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	at, newClient := serveTLS(t, New(next), next)
 	for _, tt := range []struct {
 		h2   bool
 		path string
 		here bool
 		want string
 	}{{false, "/mcp", true, "true HTTP/1.1"}, {false, "/mcp?a", false, "true HTTP/1.1"}, {true, "/mcp", false, "true HTTP/2.0"}} {
-		client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: tt.h2, TLSClientConfig: &tls.Config{RootCAs: roots}}}
-		resp, err := client.Get("https://" + l.Addr().String() + tt.path)
+		client := newClient(tt.h2)
+		resp, err := client.Get(at + tt.path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -571,7 +580,7 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%+v: %q, served here %v", tt, body, here.Load())
 		}
 	}
-	c, err := net.Dial("tcp", l.Addr().String())
+	c, err := net.Dial("tcp", strings.TrimPrefix(at, "https://"))
 	if err != nil {
 		t.Fatal(err)
 	}
