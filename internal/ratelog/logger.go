@@ -74,7 +74,7 @@ func (l *Logger) Log(level zapcore.Level, message string, fields ...zap.Field) {
 }
 
 // LogCategory writes a line of one category of a message. Each category has its own rate limit, so that a
-// flood of refusals for one reason does not hide those for another. Sorts must come from a
+// flood of refusals for one reason does not hide those for another. Categories must come from a
 // closed set, such as reason codes: the logger remembers each.
 func (l *Logger) LogCategory(level zapcore.Level, message, category string, fields ...zap.Field) {
 	if !l.to.Core().Enabled(level) {
