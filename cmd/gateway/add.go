@@ -147,6 +147,11 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
+	if at, remote := entry["url"].(string); remote { // save does not know the addresses of flags
+		if gateway, own := servedFor(cmd.Context(), e.name)(at); own {
+			return fmt.Errorf("%s cannot be added: its URL leads to the gateway that runs with this configuration: %s", name, gateway)
+		}
+	}
 	im, err := e.imported(name, entry)
 	if err != nil {
 		return err
