@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/config"
 	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/endpoint"
@@ -133,13 +134,19 @@ func (o *connectOptions) read(host string) (hostconfig.Host, *hostconfig.File, e
 		}
 	}
 	f, err := hostconfig.Read(name)
+	if err != nil {
+		err = configfile.Unreadable(name, err)
+	}
 	return h, f, err
 }
 
 func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
-	e, err := o.entry()
+	e, cfg, err := o.entry()
 	if err != nil {
 		return err
+	}
+	if cfg != nil {
+		localHint(cmd.ErrOrStderr(), cfg)
 	}
 	h, f, err := o.read(host)
 	if err != nil {
@@ -332,39 +339,39 @@ func inFile(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// entry is the entry to add.
-func (o *connectOptions) entry() (hostconfig.Entry, error) {
+// entry is the entry to add. For a command it also returns the configuration that the command will use.
+func (o *connectOptions) entry() (hostconfig.Entry, *config.Config, error) {
 	if o.http != "" {
 		u, err := url.Parse(o.http)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return hostconfig.Entry{}, usageError{fmt.Errorf("--http %s: must be the URL of a gateway, such as http://127.0.0.1:8080/mcp", o.http)}
+			return hostconfig.Entry{}, nil, usageError{fmt.Errorf("--http %s: must be the URL of a gateway, such as http://127.0.0.1:8080/mcp", o.http)}
 		}
 		if o.file != "" {
-			return hostconfig.Entry{}, usageError{errors.New("--http and --config both name a gateway; give one of them")}
+			return hostconfig.Entry{}, nil, usageError{errors.New("--http and --config both name a gateway; give one of them")}
 		}
 		at, err := profileURL(o.http, u, o.profile)
-		return hostconfig.Entry{URL: at}, err
+		return hostconfig.Entry{URL: at}, nil, err
 	}
 	cfg, source, err := o.load()
 	if err == nil {
 		err = o.knownProfile(cfg)
 	}
 	if err != nil {
-		return hostconfig.Entry{}, err
+		return hostconfig.Entry{}, nil, err
 	}
 	if source.File == "" {
-		return hostconfig.Entry{}, errors.New("there is no gateway.yaml here or in your configuration folder: make one with \"gateway init\", name one with -c FILE, or name a running gateway with --http URL")
+		return hostconfig.Entry{}, nil, errors.New("there is no gateway.yaml here or in your configuration folder: make one with \"gateway init\", name one with -c FILE, or name a running gateway with --http URL")
 	}
 	file, err := filepath.Abs(source.File)
 	if err != nil {
-		return hostconfig.Entry{}, err
+		return hostconfig.Entry{}, nil, err
 	}
 	self, err := ownPath()
 	e := hostconfig.Stdio(self, file)
 	if o.profile != "" {
 		e.Args = append(e.Args, "--profile", o.profile)
 	}
-	return e, err
+	return e, cfg, err
 }
 
 // profileURL is the URL of a profile of the gateway at a URL, which is u.

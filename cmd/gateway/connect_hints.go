@@ -3,12 +3,17 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/call"
+	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/hostconfig"
+	"mcpgateway/internal/policy"
+	"mcpgateway/internal/ruleset"
 )
 
 // urlHint says how a host uses the gateway that runs with a file, in place of a process of its own.
@@ -22,6 +27,19 @@ func (o *connectOptions) urlHint(cmd *cobra.Command, h hostconfig.Host, file str
 			folded(cmd.OutOrStdout(), "Your gateway runs: to let %s use it in place of a process of its own, run gateway connect %s --http %s%s%s\n", h.Title, h.Name, s.URL, profile, o.place())
 			return
 		}
+	}
+}
+
+// localHint warns if policy allows the user of "gateway stdio" nothing, such as rules for groups, which that user has none of.
+func localHint(errs io.Writer, cfg *config.Config) {
+	rules, err := ruleset.New(cfg)
+	if err != nil {
+		return // the configuration was checked when it was loaded
+	}
+	rights := rules.Policy.Rights(policy.Caller{Principal: call.Local})
+	every := [call.Kinds][]string{{""}, {""}, {""}, {""}}
+	if !slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return rights.MayAllow(u.Name, every) }) && len(cfg.Upstreams) > 0 {
+		folded(errs, "warning: the host will see nothing: the gateway that it starts acts for the user \"local\", who has no groups, and no rule of policy allows that user anything. Add a rule with who: {subjects: [local]}, or connect the host to a running gateway with --http URL.\n")
 	}
 }
 

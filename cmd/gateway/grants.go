@@ -261,7 +261,14 @@ func (o *logoutOptions) choose(all []credentials.Grant, upstream string) ([]cred
 	})
 	switch {
 	case len(chosen) == 0:
-		return nil, fmt.Errorf("there is no such grant for %s; gateway grants lists all grants", upstream)
+		who := "you have"
+		switch {
+		case o.everybody:
+			who = "nobody has"
+		case o.subject != "":
+			who = fmt.Sprintf("%q has", o.subject)
+		}
+		return nil, fmt.Errorf("%s granted no access to %s; gateway grants lists all grants", who, upstream)
 	case len(chosen) > 1 && !o.everybody && o.subject != "" && o.issuer == "" && chosen[0].PrincipalIssuer != chosen[1].PrincipalIssuer:
 		return nil, usageError{fmt.Errorf("several principals have the subject %s; add --issuer %s or another one", o.subject, chosen[0].PrincipalIssuer)}
 	}

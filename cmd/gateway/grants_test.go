@@ -91,7 +91,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	}
 	want("no grants", verb(t, "grants", "-c", file), `^Nobody has granted access\. .*\n0$`)
 	want("no grants, JSON", verb(t, "grants", "-c", file, "--json"), `^\[\]\n0$`)
-	want("logout without a grant", verb(t, "logout", "tickets", "-c", file), `there is no such grant for tickets; gateway grants lists all grants\n1$`)
+	want("logout without a grant", verb(t, "logout", "tickets", "-c", file), `you have granted no access to tickets; gateway grants lists all grants\n1$`)
 	want("login", verb(t, "login", "tickets", "-c", file), `^Open this URL in a browser and log in:(?s:.*)Access to tickets is granted\. A running gateway uses it within a few seconds\.\nNext: gateway list tools -c \S+ shows its tools, gateway call NAME -c \S+ calls one\.\n0$`)
 
 	scopes := "read offline_access"
@@ -105,7 +105,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 		t.Errorf("got %+v", g)
 	}
 	want("another upstream", verb(t, "grants", "nobody", "-c", file), `there is no upstream nobody; gateway grants lists all grants\n1$`)
-	want("another principal", verb(t, "logout", "tickets", "-c", file, "--principal", "alice"), `there is no such grant for tickets.*\n1$`)
+	want("another principal", verb(t, "logout", "tickets", "-c", file, "--principal", "alice"), `"alice" has granted no access to tickets.*\n1$`)
 	want("contradictory flags", verb(t, "logout", "tickets", "-c", file, "--principal", "alice", "--all"), `give --all, or --principal(?s:.*)\n2$`)
 	want("an empty subject", verb(t, "logout", "tickets", "-c", file, "--principal", ""), `--principal is empty(?s:.*)\n2$`)
 

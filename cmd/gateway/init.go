@@ -155,7 +155,11 @@ func writeNew(out io.Writer, name string, force bool) error {
 	if schema.Exists && !strings.Contains(string(schema.Data), config.SchemaID) {
 		return nil // the file of somebody else
 	}
-	return writeSchema(schema.Name)
+	if err := writeSchema(schema.Name); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s is its JSON Schema, for editors.\n", schema.Name)
+	return nil
 }
 
 // replaceKept replaces a file by the new configuration, and returns the name of the backup. It returns "" if there is no

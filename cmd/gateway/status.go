@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -182,9 +181,16 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 			fmt.Fprintln(out, style.Warn(console.Wrap(console.Line(w), "  ", columns)))
 		}
 	}
-	isOfProfile := func(glob string) bool { return strings.HasPrefix(glob, "profiles.") }
-	printGlobs(out, style, columns, "Globs that deny or confirm nothing", slices.DeleteFunc(slices.Clone(s.UnmatchedGlobs), isOfProfile))
-	printGlobs(out, style, columns, "Globs of profiles that deny nothing", slices.DeleteFunc(slices.Clone(s.UnmatchedGlobs), func(glob string) bool { return !isOfProfile(glob) }))
+	var ofRules, ofProfiles []string
+	for _, glob := range s.UnmatchedGlobs {
+		if strings.HasPrefix(glob, "profiles.") {
+			ofProfiles = append(ofProfiles, glob)
+		} else {
+			ofRules = append(ofRules, glob)
+		}
+	}
+	printGlobs(out, style, columns, "Globs that deny or confirm nothing", ofRules)
+	printGlobs(out, style, columns, "Globs of profiles that deny nothing", ofProfiles)
 	for _, w := range s.Waiting {
 		fmt.Fprintln(out, style.Warn(console.Wrap("Not ready: "+console.Line(w), "", columns)))
 	}

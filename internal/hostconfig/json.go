@@ -45,7 +45,7 @@ func notJSON(err error) error {
 	if _, bad := fmt.Sscanf(head, "line %d, column %d", &line, &column); !ok || bad != nil {
 		return fmt.Errorf("not valid JSON: %w", err)
 	}
-	return &SyntaxError{line, column, "not valid JSON: " + msg}
+	return &SyntaxError{line, column, "not valid JSON: " + msg + "; correct this first"}
 }
 
 // decode completes a document by its parsed content.

@@ -24,7 +24,7 @@ func parseTOML(data []byte, key string) (document, error) {
 		var at *toml.DecodeError
 		if errors.As(err, &at) {
 			line, column := at.Position()
-			return nil, &SyntaxError{line, column, "not valid TOML: " + strings.TrimPrefix(at.Error(), "toml: ")}
+			return nil, &SyntaxError{line, column, "not valid TOML: " + strings.TrimPrefix(at.Error(), "toml: ") + "; correct this first"}
 		}
 		return nil, fmt.Errorf("not valid TOML: %w", err)
 	}
