@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
+
+	"github.com/segmentio/asm/ascii"
 )
 
 // scanner accepts valid JSON several times faster than a tokenizer, because it looks at
@@ -199,27 +201,62 @@ const (
 // special returns a word that has the high bit of each byte of x that cannot stand in a
 // string as it is: a control character, a quote or a backslash. The lowest bit is exact;
 // later ones may be wrong.
-func special(x uint64) uint64 {
+func special(x uint64) uint64 { return marks(x) & each80 }
+
+// marks is special with other bits that mean nothing.
+func marks(x uint64) uint64 {
 	// Flipping the bit 2 exchanges the quote with the space, so that one comparison finds
 	// quotes and control characters. A byte borrows from the next one only if it is found
 	// itself.
-	return (((x ^ each02) - each21) | ((x ^ each5c) - each01)) &^ x & each80
+	return (((x ^ each02) - each21) | ((x ^ each5c) - each01)) &^ x
+}
+
+// printable returns how many bytes at the beginning of b are printable ASCII without a quote
+// or a backslash. There may be more of them: it looks with vector instructions at a window
+// of the text after the other, and ends at one that has other bytes too.
+func printable(b []byte) (n int) {
+	const window = 4 << 10 // so that a few bytes found cost little
+	for n < len(b) {
+		text := b[n:min(n+window, len(b))]
+		end := len(text)
+		for _, c := range []byte{'"', '\\'} {
+			if at := bytes.IndexByte(text[:end], c); at >= 0 {
+				end = at
+			}
+		}
+		if !ascii.ValidPrint(text[:end]) {
+			return n
+		}
+		if n += end; end < len(text) {
+			return n
+		}
+	}
+	return n
 }
 
 // fewClean is after how many words without anything special a string counts as plain text,
-// of which four words are looked at together.
-const fewClean = 4
+// of which four words are looked at together. After longRun bytes of plain ASCII the rest
+// probably is of that kind, too.
+const fewClean, longRun = 4, 512
 
 // endOfString returns the index after the string whose text begins at i, or -1 if the
 // string is not valid.
 func endOfString(b []byte, i int) int {
-	start := i
+	start, long := i, i+longRun
 	high := uint64(0) // has a high bit if there is a byte that is not ASCII
 	for {
 		for ; i+32 <= len(b); i += 32 {
-			w0, w1 := binary.LittleEndian.Uint64(b[i:]), binary.LittleEndian.Uint64(b[i+8:])
-			w2, w3 := binary.LittleEndian.Uint64(b[i+16:]), binary.LittleEndian.Uint64(b[i+24:])
-			if special(w0)|special(w1)|special(w2)|special(w3) != 0 {
+			if i >= long && high&each80 == 0 {
+				i += printable(b[i:])
+				long = i + longRun
+				if i+32 > len(b) {
+					break
+				}
+			}
+			four := (*[32]byte)(b[i:])
+			w0, w1 := binary.LittleEndian.Uint64(four[:]), binary.LittleEndian.Uint64(four[8:])
+			w2, w3 := binary.LittleEndian.Uint64(four[16:]), binary.LittleEndian.Uint64(four[24:])
+			if (marks(w0)|marks(w1)|marks(w2)|marks(w3))&each80 != 0 {
 				break
 			}
 			high |= w0 | w1 | w2 | w3

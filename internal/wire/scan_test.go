@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -35,8 +36,11 @@ func FuzzScanner(f *testing.F) {
 				}
 			}
 		}
-		if end, slow := endOfString(data, 0), stringEndSlowly(data); end != slow {
-			t.Fatalf("%q ends at %d, want %d", data, end, slow)
+		for _, plain := range []int{0, longRun + 40} { // after longRun bytes the scanner looks with vectors
+			text := append(bytes.Repeat([]byte("a"), plain), data...)
+			if end, slow := endOfString(text, 0), stringEndSlowly(text); end != slow {
+				t.Fatalf("%q ends at %d, want %d", text, end, slow)
+			}
 		}
 	})
 }
@@ -78,6 +82,23 @@ func TestEndOfString(t *testing.T) {
 				text := []byte(strings.Repeat("a", at) + string([]byte{byte(c)}) + strings.Repeat("é", (length-at)/2) + `"x`)
 				if got, want := endOfString(text, 0), stringEndSlowly(text); got != want {
 					t.Fatalf("%q ends at %d, want %d", text, got, want)
+				}
+			}
+		}
+	}
+}
+
+// So is every byte after much plain text, which is looked at with vectors: at the end of the text, between two windows, and
+// between a quote and a backslash.
+func TestEndOfLongString(t *testing.T) {
+	for c := range 256 {
+		for _, at := range []int{longRun - 1, longRun, longRun + 31, longRun + 32, longRun + 33, 4600, 4608, 4640, 9000} {
+			for _, after := range []int{0, 1, 40, 5000} {
+				for _, end := range []string{`"x`, `\n"`, `\`, "é\"", ""} {
+					text := slices.Concat(bytes.Repeat([]byte("a"), at), []byte{byte(c)}, bytes.Repeat([]byte("b"), after), []byte(end))
+					if got, want := endOfString(text, 0), stringEndSlowly(text); got != want {
+						t.Fatalf("%d bytes, %#x, %d bytes and %q end at %d, want %d", at, byte(c), after, end, got, want)
+					}
 				}
 			}
 		}
