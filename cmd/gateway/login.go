@@ -58,10 +58,13 @@ func newLogin() *cobra.Command {
 			if ctx.Err() != nil {
 				return errors.New("the login was canceled, and no access is granted")
 			}
-			if err != nil {
+			with := withConfig(opts.file)
+			switch {
+			case errors.Is(err, syscall.ECONNREFUSED):
+				return fmt.Errorf("%w; start that server or correct its URL, then run gateway login %s%s again", err, args[0], with)
+			case err != nil:
 				return err
 			}
-			with := withConfig(opts.file)
 			folded(out, "Access to %s is granted. A running gateway uses it within a few seconds.\nNext: gateway list tools%s shows its tools, gateway call NAME%s calls one.\n", args[0], with, with)
 			return nil
 		},

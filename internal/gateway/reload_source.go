@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"slices"
 	"sync"
@@ -165,6 +166,9 @@ func (g *Gateway) load(life context.Context, read *watch.Set) (*config.Config, e
 	select {
 	case l := <-done:
 		*read = l.read
+		if errors.Is(l.err, fs.ErrNotExist) { // its advice is for a start
+			l.err = fmt.Errorf("%s: there is no such file any more; put it back", g.configSource.File)
+		}
 		return l.cfg, l.err
 	case <-life.Done():
 		return nil, life.Err()
@@ -184,7 +188,7 @@ func (g *Gateway) logReloaded(c Changes) {
 	}
 	g.metrics.reloads.WithLabelValues(outcome).Inc()
 	g.metrics.inForce()
-	g.log.Info("configuration reloaded", zap.Strings("added", c.Added), zap.Strings("removed", c.Removed),
+	g.log.Info("configuration reloaded", zap.String("outcome", outcome), zap.Strings("added", c.Added), zap.Strings("removed", c.Removed),
 		zap.Strings("changed", c.Changed), zap.Bool("other_keys", c.Other), zap.Strings("keys", c.Keys),
 		zap.Strings("rules_added", last.RulesAdded), zap.Strings("rules_removed", last.RulesRemoved),
 		zap.Strings("rules_changed", last.RulesChanged), zap.Strings("causes", last.Causes))

@@ -137,7 +137,7 @@ func TestRefresh(t *testing.T) {
 	if err := os.Remove(f.path); err != nil {
 		t.Fatal(err)
 	}
-	if status, body := f.post(t); status != 422 || !strings.HasPrefix(body, `{"status":"refused","causes":[`) || !strings.Contains(body, `"errors":[{"message":`) || !strings.Contains(body, "no such file") {
+	if status, body := f.post(t); status != 422 || !strings.HasPrefix(body, `{"status":"refused","causes":[`) || !strings.Contains(body, `"errors":[{"message":`) || !strings.Contains(body, f.path+": there is no such file any more; put it back") {
 		t.Errorf("without a file: %d %s", status, body)
 	}
 }
@@ -170,7 +170,7 @@ func TestReloadsNameWhatChanged(t *testing.T) {
 	}
 	const reloaded, refused = "configuration reloaded", "the configuration was not reloaded; the one before stays in force"
 	all := func(more map[string]any) map[string]any {
-		fields := map[string]any{"added": []any{}, "removed": []any{}, "changed": []any{}, "other_keys": true, "keys": []any{"policy.rules"},
+		fields := map[string]any{"outcome": "changed", "added": []any{}, "removed": []any{}, "changed": []any{}, "other_keys": true, "keys": []any{"policy.rules"},
 			"rules_added": []any{}, "rules_removed": []any{}, "rules_changed": []any{}, "causes": []any{"file"}}
 		maps.Copy(fields, more)
 		return fields
@@ -193,7 +193,7 @@ func TestReloadsNameWhatChanged(t *testing.T) {
 	write("- {name: no-u, effect: confirm, what: {tools: [a__u]}}\n")
 	differ("another effect", all(map[string]any{"rules_changed": []any{"no-u"}}), line(reloaded))
 	f.RequestReload(CauseSIGHUP)
-	differ("a signal", all(map[string]any{"other_keys": false, "keys": []any{}, "causes": []any{"sighup"}}), line(reloaded))
+	differ("a signal", all(map[string]any{"outcome": "same", "other_keys": false, "keys": []any{}, "causes": []any{"sighup"}}), line(reloaded))
 	f.write(t, upstreams+"policy: {default: deny}\n")
 	differ("without the file", all(map[string]any{"keys": []any{"policy.default", "policy.rules", "policy.files"}, "rules_removed": []any{"no-u"}}), line(reloaded))
 
