@@ -37,6 +37,8 @@ func TestParseErrors(t *testing.T) {
 		{"a.json", "{\n  x\n}", "a.json:2:3: not valid JSON: "},
 		{"a.toml", "a = \n", "a.toml:1:5: not valid TOML: "},
 		{"a.yaml", "a:\n\tb: 1\n", "a.yaml:2:1: not valid YAML: a TAB indents this line; use spaces"},
+		{"a.yaml", "listen: [\nupstreams: {a: {command: cat}}\n", "a.yaml:1:1: not valid YAML: a [ that is opened here is not closed by ], or a comma is missing in it"},
+		{"a.yaml", "a:\n  b: {c: 1\n", "a.yaml:2:3: not valid YAML: a { that is opened here is not closed by }, or a comma is missing in it"},
 		{"a.yaml", strings.Repeat("#", MaxSize+1), "a.yaml:1:1: is larger than 1MiB"},
 	} {
 		if _, err := Parse(tc.name, []byte(tc.text)); err == nil || !strings.HasPrefix(err.Error(), tc.want) {

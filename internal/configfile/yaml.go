@@ -46,7 +46,9 @@ var (
 	// The library counts the lines of these errors from 0 and names the line where the surrounding
 	// mapping or list begins; for node content it names the line of the error.
 	yamlInside = regexp.MustCompile(`^did not find expected (key|node content|'-' indicator|',' or)`)
-	yamlAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+	// yamlUnclosed matches the error of a list or mapping in brackets that has no end.
+	yamlUnclosed = regexp.MustCompile(`^did not find expected ',' or '([\]}])'`)
+	yamlAnchor   = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
 )
 
 // yamlError adds the position to an error of the YAML library, which names the line in some of its
@@ -70,11 +72,17 @@ func yamlError(data []byte, err error) *Error {
 	}
 	lines := strings.Split(string(data), "\n")
 	e.Line = min(e.Line, len(lines))
+	unclosed := yamlUnclosed.FindStringSubmatch(msg)
+	if unclosed != nil && !strings.Contains(lines[e.Line-1], openedBy[unclosed[1]]) {
+		e.Line = 1 // if it begins there, the library names the line of the error
+	}
 	line := lines[e.Line-1]
 	e.Col = 1 + len(line) - len(strings.TrimLeft(line, " \t"))
 	e.Msg = "not valid YAML: " + msg
 	if at, tab := tabIndent(lines[e.Line-1:]); at >= 0 && strings.HasPrefix(msg, "found ") {
 		e.Line, e.Col, e.Msg = e.Line+at, tab+1, "not valid YAML: a TAB indents this line; use spaces"
+	} else if unclosed != nil {
+		e.Msg = fmt.Sprintf("not valid YAML: a %s that is opened here is not closed by %s, or a comma is missing in it", openedBy[unclosed[1]], unclosed[1])
 	} else if words := yamlWords(msg); words != "" {
 		e.Msg = "not valid YAML: " + words
 	} else if at := bytes.IndexFunc(data, forbidden); at >= 0 && strings.HasPrefix(msg, "control characters") {
@@ -86,6 +94,8 @@ func yamlError(data []byte, err error) *Error {
 	}
 	return e
 }
+
+var openedBy = map[string]string{"]": "[", "}": "{"}
 
 // yamlWords is advice for an error of the YAML library that gives none, or "".
 func yamlWords(msg string) string {
