@@ -27,7 +27,7 @@ func (w callWatcher) Ended(e *router.EndedCall) {
 	name, _ := wire.ValueOf(c.Client.Info).Get("name").Text()
 	w.g.calls.Add(inspect.Call{
 		At: e.At, Duration: e.Duration, Request: strings.Clone(c.ID), Method: e.Method, Item: strings.Clone(e.Item), Upstream: e.Upstream, Rule: e.Rule,
-		Outcome: e.Outcome, Reason: w.g.secrets.Mask(e.Reason), Principal: plaintext.Clip(strings.Clone(c.Principal.Subject), maxShown),
+		Outcome: e.Outcome, Reason: e.Reason, Principal: plaintext.Clip(strings.Clone(c.Principal.Subject), maxShown),
 		Issuer: c.Principal.Issuer, Profile: c.Principal.Profile, Client: plaintext.Clip(name, maxShown), Remote: strings.TrimSuffix(c.Remote, ":0"),
 		Trace: c.Trace.ID(), Own: e.Own, Stages: inspect.Stages(c.Trace),
 	})

@@ -306,7 +306,7 @@ func (g *Gateway) assemble() error {
 	}
 	o := router.Options{
 		Started: g.started, Logger: g.log, Metrics: g.routerMetrics,
-		Sealer: g.sealer, Audit: g.newAudit(), OnNonconforming: g.nonconforming, OnFailed: g.callFailed, Watcher: callWatcher{g}, Latest: g.latest.Latest,
+		Sealer: g.sealer, Audit: g.newAudit(), OnNonconforming: g.nonconforming, OnFailed: g.callFailed, Mask: g.secrets.Mask, Watcher: callWatcher{g}, Latest: g.latest.Latest,
 		OwnTools: g.ownTools(), Results: g.results, Tracer: g.tracer(),
 	}
 	if g.sharing != nil {

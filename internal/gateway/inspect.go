@@ -159,6 +159,6 @@ func (g *Gateway) nonconforming(n router.Nonconforming) {
 // callFailed keeps the last failed call of an upstream for the status.
 func (g *Gateway) callFailed(f router.FailedCall) {
 	if e := g.generation.Load().entry(f.Upstream); e != nil {
-		e.conn.lastFailed.Store(&inspect.FailedCall{At: time.Now(), Method: f.Method, Item: f.Item, Request: f.Request, Reason: g.secrets.Mask(f.Reason)})
+		e.conn.lastFailed.Store(&inspect.FailedCall{At: time.Now(), Method: f.Method, Item: f.Item, Request: f.Request, Reason: f.Reason})
 	}
 }

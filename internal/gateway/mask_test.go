@@ -41,7 +41,7 @@ func (l *lines) logger() *zap.Logger {
 	return zap.New(core, zap.Hooks(func(zapcore.Entry) error { return nil }))
 }
 
-// Secrets that a child prints reach neither the log nor clients.
+// Secrets that a child prints reach neither the log nor the audit, and clients only as what it answers to their calls.
 func TestSecretsThatChildrenRepeatAreMasked(t *testing.T) {
 	t.Setenv("MASKED_TOKEN", "hunter-22")
 	var log lines
@@ -50,8 +50,19 @@ echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"refused '"$KEY"'
 	const half = `read line
 echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"half","version":"1"}}}'
 read line; read line; echo '{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"no list '"$KEY"'"}}'; cat >/dev/null`
+	const fails = `read line
+echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"fails","version":"1"}}}'
+read line; read line; echo '{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}}'
+read line; echo '{"jsonrpc":"2.0","id":3,"error":{"code":-1,"message":"%s'"$KEY"'"}}'; cat >/dev/null`
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	g, _ := startLogged(t, fmt.Sprintf(`
+telemetry: {audit: {file: %q}}
 upstreams:
+  fails:
+    command: sh
+    args: ["-c", %q]
+    era: legacy
+    env: {KEY: "${MASKED_TOKEN}"}
   leaky:
     command: sh
     args: ["-c", %q]
@@ -62,7 +73,7 @@ upstreams:
     args: ["-c", %q]
     era: legacy
     env: {KEY: "${MASKED_TOKEN}"}
-`, script, half), false, log.logger())
+`, file, fmt.Sprintf(fails, strings.Repeat(".", 250)), script, half), false, log.logger())
 	<-g.started
 	_, answer := post(t, g, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`)
 	if want := "refused [redacted]"; !strings.Contains(answer, want) {
@@ -71,7 +82,16 @@ upstreams:
 	for _, want := range []string{`"stderr":"stderr [redacted] [redacted]"`, `no list [redacted]`} {
 		polltest.Until(t, "the log has "+want, func() bool { return strings.Contains(log.text(), want) }) // another goroutine reads the output of the child
 	}
-	for name, text := range map[string]string{"client": answer, "log": log.text()} {
+	if _, failed := post(t, g, "", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fails__x"}}`); !strings.Contains(failed, "...hunter-22") {
+		t.Errorf("the answer of a server is changed: %s", failed)
+	}
+	var audit string
+	polltest.Until(t, "the audit has the end of the call", func() bool {
+		data, err := os.ReadFile(file)
+		audit = string(data)
+		return err == nil && strings.Contains(audit, `"reason":"the server answered with error -1: ....`) && strings.Contains(log.text(), `"reason":"the server answered with error -1: ....`)
+	})
+	for name, text := range map[string]string{"client": answer, "log": log.text(), "audit": audit} {
 		if strings.Contains(text, "hunter") || strings.Contains(text, "ral-7") {
 			t.Errorf("the %s has a secret: %s", name, text)
 		}

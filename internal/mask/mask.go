@@ -1,13 +1,12 @@
 package mask
 
 import (
-	"encoding/json"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"mcpgateway/internal/plaintext"
 )
 
 // Placeholder replaces each secret.
@@ -70,16 +69,15 @@ func (m *matcher) mask(s string) string {
 	return s
 }
 
-// newMatcher returns a matcher for the secrets and for their forms in JSON, in quotes of
-// Go and in URLs. It returns nil if there are no secrets.
+// newMatcher returns a matcher for the secrets in all their forms. It returns nil if there are
+// no secrets.
 func newMatcher(secrets []string) *matcher {
 	if len(secrets) == 0 {
 		return nil
 	}
 	var forms []string
 	for _, s := range secrets {
-		quoted, _ := json.Marshal(s) // a string always marshals
-		forms = append(forms, s, unquote(string(quoted)), unquote(strconv.Quote(s)), url.QueryEscape(s), url.PathEscape(s))
+		forms = append(forms, plaintext.Forms(s)...)
 	}
 	// If two forms begin at the same place, the replacer takes the first one listed.
 	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
@@ -93,6 +91,3 @@ func newMatcher(secrets []string) *matcher {
 	m.replacer = strings.NewReplacer(pairs...)
 	return m
 }
-
-// unquote removes the quotes around a text and keeps its escapes.
-func unquote(quoted string) string { return quoted[1 : len(quoted)-1] }

@@ -223,8 +223,9 @@ func (a *Audit) before(l *auditLine) error {
 	return nil
 }
 
-// ended writes the line of a call's end. log has the upstream that was reached.
-func (a *Audit) ended(c *call.Call, public string, log *logFields, res call.Result, duration time.Duration, err error) {
+// auditEnd writes the line of a call's end into the audit, which the router has. log has the
+// upstream that was reached.
+func (r *Router) auditEnd(c *call.Call, public string, log *logFields, res call.Result, duration time.Duration, err error) {
 	if errors.Is(err, errUnaudited) {
 		return // nothing was done, and no line can be written
 	}
@@ -244,7 +245,7 @@ func (a *Audit) ended(c *call.Call, public string, log *logFields, res call.Resu
 	case log.stopped, errors.Is(err, context.DeadlineExceeded): // the front end has the error for the client
 		l.number("code", wire.CodeInternal)
 	}
-	if reason := reasonOf(outcome, c, log, err); reason != "" {
+	if reason := r.reasonOf(outcome, c, log, err); reason != "" {
 		l.text("reason", reason, 2*maxReason) // it is bounded already
 	}
 	if len(log.asks) > 0 {
@@ -252,7 +253,7 @@ func (a *Audit) ended(c *call.Call, public string, log *logFields, res call.Resu
 	}
 	l.b = append(l.b, `,"duration_ms":`...)
 	l.b = strconv.AppendFloat(l.b, milliseconds(duration), 'f', -1, 64)
-	a.To.After(l.end())
+	r.audit.To.After(l.end())
 }
 
 // outcomeOfResult returns the outcome of a call that did not end with a protocol error.

@@ -374,7 +374,7 @@ func auditedCall(b testing.TB, a *Audit, profile string) func() {
 			b.Fatal("not recorded")
 		}
 		if r.audit != nil {
-			r.audit.ended(c, it.public, &logFields{upstream: it.upstream}, res, 1000, nil)
+			r.auditEnd(c, it.public, &logFields{upstream: it.upstream}, res, 1000, nil)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (f *forwarding) maskNotFound(err error) error {
 
 // reasonOfServer returns the reason for the log of a call that its server answered with an error.
 func (f *forwarding) reasonOfServer(err error) string {
-	return reasonOf(outcomeError, f.call, &logFields{}, err)
+	return f.router.reasonOf(outcomeError, f.call, &logFields{}, err)
 }
 
 // maskMissing does so for the calls of an item. Requests of the draft look at the error

@@ -238,7 +238,7 @@ func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, e
 	}
 
 	if r.onFailed != nil && log.upstream != "" && (outcome == outcomeError || outcome == outcomeUnavailable) {
-		r.onFailed(FailedCall{log.upstream, method, log.item, c.ID, reasonOf(outcome, c, log, err)})
+		r.onFailed(FailedCall{log.upstream, method, log.item, c.ID, r.reasonOf(outcome, c, log, err)})
 	}
 	entry := r.log.Check(zapcore.InfoLevel, "call")
 	if entry == nil {
@@ -267,7 +267,7 @@ func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, e
 	}
 	outcome = log.outcomeOf(c, res, err) // the metrics do not distinguish results
 	fields = append(fields, zap.String("outcome", outcome))
-	if reason := reasonOf(outcome, c, log, err); reason != "" {
+	if reason := r.reasonOf(outcome, c, log, err); reason != "" {
 		fields = append(fields, zap.String("reason", reason))
 	}
 	if len(log.asks) > 0 {

@@ -16,17 +16,19 @@ import (
 
 // Bounds of the reason in the log and in the audit.
 const (
-	maxReason    = 256 // bytes
-	maxHidden    = 256 // values of arguments that are looked for in the message of a server
-	leastHidden  = 3   // bytes of a value that is looked for: shorter ones are parts of words
+	maxReason    = 256      // bytes
+	maxMasked    = 16 << 10 // bytes of a text in which secrets are looked for
+	maxHidden    = 256      // values of arguments that are looked for in the message of a server
+	leastHidden  = 3        // bytes of a value that is looked for: shorter ones are parts of words
 	hiddenValue  = "[…]"
 	schemeMarker = "://"
 )
 
 // reasonOf returns in short words why a call failed, for the log and the audit, "" if it did
 // not. A reason of the gateway is the detail of the error, else that of its data. One
-// of an upstream has its code and its message, without values of the arguments.
-func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
+// of an upstream has its code and its message, without values of the arguments and without
+// secrets of the configuration.
+func (r *Router) reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 	switch outcome {
 	case outcomeError, outcomeUnavailable, outcomeLimited, outcomeURLRequired, outcomeUnconfirmed, outcomeRefused, outcomeToolError, outcomeCancelled:
 	default:
@@ -47,12 +49,12 @@ func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "the call took too long"
 	case !ok:
-		return plaintext.Line(err.Error(), maxReason)
+		return r.short(err.Error())
 	case rpc.Raw != nil:
-		return fmt.Sprintf("the server answered with error %d: %s", rpc.Code,
-			plaintext.Line(withoutArguments(plaintext.Clip(rpc.Message, 4*maxReason), c.Params), maxReason))
+		message := plaintext.Clip(r.masked(rpc.Message), 4*maxReason)
+		return fmt.Sprintf("the server answered with error %d: %s", rpc.Code, plaintext.Line(r.withoutArguments(message, c.Params), maxReason))
 	case rpc.Detail != "":
-		return plaintext.Line(rpc.Detail, maxReason)
+		return r.short(rpc.Detail)
 	}
 	data := wire.ValueOf(rpc.Data)
 	if outcome == outcomeRefused && data.Get("uri").Exists() { // the message has it, and it may be an argument
@@ -62,13 +64,29 @@ func reasonOf(outcome string, c *call.Call, log *logFields, err error) string {
 		if upstream := data.Get("upstream").Str(); upstream != "" && log.upstream == "" { // the line names none
 			reason = "upstream " + upstream + ": " + reason
 		}
-		return plaintext.Line(reason, maxReason)
+		return r.short(reason)
 	}
 	message := rpc.Message
 	if lacked := leafNames(data.Get("requiredCapabilities"), ""); len(lacked) > 0 {
 		message += ": " + strings.Join(lacked, ", ")
 	}
-	return plaintext.Line(message, maxReason)
+	return r.short(message)
+}
+
+// short returns a text on one short line, without secrets of the configuration.
+func (r *Router) short(text string) string { return plaintext.Line(r.masked(text), maxReason) }
+
+// masked returns a text without secrets of the configuration, before it is cut to the length
+// of a reason: of a secret that was cut in two, the beginning would stay.
+func (r *Router) masked(text string) string {
+	if len(text) <= maxMasked {
+		return r.mask(text)
+	}
+	masked := r.mask(plaintext.Clip(text, maxMasked))
+	if len(masked) < maxMasked/2 {
+		return hiddenValue // so that the place of the cut is in no reason
+	}
+	return masked
 }
 
 // denial is what the log says of a call that policy denies, beside the rule. Its text is made
@@ -159,9 +177,9 @@ func leafNames(v wire.Value, prefix string) (names []string) {
 	return names
 }
 
-// withoutArguments returns the message of a server without the values of the arguments that it
-// repeats.
-func withoutArguments(message string, params wire.Raw) string {
+// withoutArguments returns the masked message of a server without the values of the arguments that
+// it repeats.
+func (r *Router) withoutArguments(message string, params wire.Raw) string {
 	left := maxHidden
 	var hide func(v wire.Value)
 	hide = func(v wire.Value) {
@@ -186,6 +204,9 @@ func withoutArguments(message string, params wire.Raw) string {
 			if _, path, isURI := strings.Cut(text, schemeMarker); isURI {
 				message = withoutValue(message, path)
 			}
+			if masked := r.mask(text); masked != text {
+				message = withoutValue(message, masked)
+			}
 		}
 	}
 	root := wire.ValueOf(params)
@@ -198,6 +219,7 @@ func withoutArguments(message string, params wire.Raw) string {
 	return message
 }
 
+// withoutValue returns the message without a value, in any of its forms.
 func withoutValue(message, value string) string {
 	if len(value) < leastHidden {
 		return message
@@ -206,14 +228,21 @@ func withoutValue(message, value string) string {
 	case "true", "false", "null":
 		return message
 	}
-	message = strings.ReplaceAll(message, value, hiddenValue)
-	// The message may have been cut within the value.
+	for _, form := range plaintext.Forms(value) {
+		message = withoutText(message, form)
+	}
+	return message
+}
+
+func withoutText(message, text string) string {
+	message = strings.ReplaceAll(message, text, hiddenValue)
+	// The message may have been cut within the text.
 	cut, isCut := strings.CutSuffix(message, "…")
 	if !isCut {
 		return message
 	}
-	for n := min(len(value)-1, len(cut)); n >= leastHidden; n-- {
-		if rest, found := strings.CutSuffix(cut, value[:n]); found {
+	for n := min(len(text)-1, len(cut)); n >= leastHidden; n-- {
+		if rest, found := strings.CutSuffix(cut, text[:n]); found {
 			return rest + hiddenValue
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -143,11 +145,13 @@ func TestCallsThatTheGatewayEndsSayWhy(t *testing.T) {
 	}
 }
 
+var unmasked = &Router{mask: func(text string) string { return text }}
+
 // A URI of a client is an argument, too.
 func TestReasonHidesURIs(t *testing.T) {
 	c := newCall("resources/read", `{"uri":"files+file:///home/alice/diary"}`, nil)
 	err := &wire.Error{Code: -1, Message: "cannot open /home/alice/diary", Raw: wire.Raw(`{}`)}
-	if got := reasonOf(outcomeError, c, &logFields{}, err); strings.Contains(got, "diary") {
+	if got := unmasked.reasonOf(outcomeError, c, &logFields{}, err); strings.Contains(got, "diary") {
 		t.Error(got)
 	}
 }
@@ -163,9 +167,54 @@ func TestReasonHidesLongAndManyArguments(t *testing.T) {
 	} {
 		c := newCall("tools/call", `{"name":"files__read","arguments":`+tt.arguments+`}`, nil)
 		err := &wire.Error{Code: -1, Message: tt.message, Raw: wire.Raw(`{}`)}
-		got := reasonOf(outcomeError, c, &logFields{}, err)
+		got := unmasked.reasonOf(outcomeError, c, &logFields{}, err)
 		if strings.Contains(got, "s3cr") || strings.Contains(got, "hunter2") || !strings.Contains(got, hiddenValue) {
 			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// Secrets are replaced before a message is cut, so that the beginning of none stays, and before the audit and the status get it.
+func TestReasonHidesSecrets(t *testing.T) {
+	const secret = "hunter2-SECRET-abcdefghij"
+	r := &Router{mask: func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") }}
+	c := newCall("tools/call", `{"name":"files__read","arguments":{"dsn":"first `+secret+` last"}}`, nil)
+	reason := func(message string) string {
+		return r.reasonOf(outcomeError, c, &logFields{}, &wire.Error{Code: -1, Message: message, Raw: wire.Raw(`{}`)})
+	}
+	for _, filler := range []int{0, 100, 190, 4*maxReason - 200, maxMasked - 100} {
+		for n := range 100 {
+			if got := reason(strings.Repeat(".", filler+n) + secret); strings.Contains(got, "hunter2") {
+				t.Fatalf("after %d bytes: %s", filler+n, got)
+			}
+		}
+	}
+	if got := reason(strings.Repeat(secret, maxMasked)); strings.Contains(got, "hunt") {
+		t.Error(got)
+	}
+	if got := reason("cannot open first " + secret + " last"); got != "the server answered with error -1: cannot open "+hiddenValue {
+		t.Error(got)
+	}
+	for _, err := range []error{errors.New(secret), &wire.Error{Code: -1, Message: secret}, &wire.Error{Code: -1, Detail: secret}, wire.Errorf(-1, "x").WithData(wire.Raw(`{"reason":"` + secret + `"}`))} {
+		if got := r.reasonOf(outcomeError, c, &logFields{}, err); got != "[redacted]" {
+			t.Errorf("%#v: %s", err, got)
+		}
+	}
+}
+
+// A server may repeat arguments as they are written in JSON or in a URL.
+func TestReasonHidesEscapedArguments(t *testing.T) {
+	for _, value := range []string{"select \"SECARG\" from t\nwhere 1", `C:\Users\SECARG\x`, "tab\tSECARG", "<SECARG>&é😀", "a SECARG/b"} {
+		arguments, err := json.Marshal(map[string]string{"x": value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newCall("tools/call", `{"name":"files__read","arguments":`+string(arguments)+`}`, nil)
+		for _, message := range []string{value, string(arguments), strconv.Quote(string(arguments)), "GET /?x=" + url.QueryEscape(value)} {
+			got := unmasked.reasonOf(outcomeError, c, &logFields{}, &wire.Error{Code: -1, Message: "bad: " + message, Raw: wire.Raw(`{}`)})
+			if strings.Contains(got, "SECARG") {
+				t.Errorf("%s: %s", message, got)
+			}
 		}
 	}
 }

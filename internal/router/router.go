@@ -176,6 +176,9 @@ type Options struct {
 	// OnFailed is called with each call that an upstream answers with an error, or does not
 	// answer. It is optional.
 	OnFailed func(FailedCall)
+	// Mask returns a text of an upstream without secrets of the configuration, for the log, the
+	// audit and the status. It is optional.
+	Mask func(text string) string
 	// Watcher receives calls while somebody looks at them. It is optional, and costs a call one
 	// question while nobody looks.
 	Watcher Watcher
@@ -223,6 +226,7 @@ type Router struct {
 	tracer          call.Tracer         // nil for none
 	onNonconforming func(Nonconforming) // nil for none
 	onFailed        func(FailedCall)    // nil for none
+	mask            func(string) string // never nil
 	watcher         Watcher             // nil for none
 	latest          func(*call.Principal) *call.Principal
 }
@@ -251,6 +255,7 @@ func New(o Options, first *Routes) *Router {
 		tracer:          o.Tracer,
 		onNonconforming: o.OnNonconforming,
 		onFailed:        o.OnFailed,
+		mask:            o.Mask,
 		watcher:         o.Watcher,
 		polls:           newTaskPolls(),
 		latest:          o.Latest,
@@ -260,6 +265,9 @@ func New(o Options, first *Routes) *Router {
 	}
 	if r.sealer == nil {
 		r.sealer = bridge.NewSealer()
+	}
+	if r.mask == nil {
+		r.mask = func(text string) string { return text }
 	}
 	if r.latest == nil {
 		r.latest = func(p *call.Principal) *call.Principal { return p }
@@ -310,7 +318,7 @@ func (r *Router) handleRecorded(ctx context.Context, c *call.Call) (call.Result,
 			if public != "" && log.item != "" {
 				public = log.item // the name without the profile
 			}
-			r.audit.ended(c, public, &log, res, duration, err)
+			r.auditEnd(c, public, &log, res, duration, err)
 		}
 	}
 	return res, log, err

@@ -41,7 +41,7 @@ func (f *forwarding) exchange(ctx context.Context, down *call.Call) (call.Result
 func (f *forwarding) conclude(ctx context.Context, down *call.Call, res call.Result, err error) (call.Result, error) {
 	rpc, failed := errors.AsType[*wire.Error](err)
 	if required := failed && rpc.Code == wire.CodeURLElicitation; required || errors.As(err, new(*call.GrantRequired)) {
-		f.log.decided, f.log.reason = outcomeURLRequired, reasonOf(outcomeURLRequired, f.call, &f.log, err)
+		f.log.decided, f.log.reason = outcomeURLRequired, f.router.reasonOf(outcomeURLRequired, f.call, &f.log, err)
 		if required {
 			return f.urlRequired(rpc)
 		}

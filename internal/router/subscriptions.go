@@ -88,8 +88,8 @@ func (s *Subscriptions) Subscribe(ctx context.Context, c *call.Call, public stri
 	duration := time.Since(begin)
 	exported := s.router.endTrace(&d.Call, &log, begin, duration, call.Result{}, err)
 	s.router.observe(&d.Call, &log, duration, exported, nil, err)
-	if a := s.router.audit; a != nil {
-		a.ended(&d.Call, public, &log, call.Result{}, duration, err)
+	if s.router.audit != nil {
+		s.router.auditEnd(&d.Call, public, &log, call.Result{}, duration, err)
 	}
 	return cancel, err
 }

@@ -71,7 +71,7 @@ func (r *Router) endWatch(w *taskWatch) {
 	r.polls.budget.Release(w.share, 1)
 	if r.audit != nil {
 		ref := &w.task.ref
-		r.audit.ended(w.get, ref.Public, &logFields{upstream: ref.Upstream}, call.Result{}, time.Since(w.begun), nil)
+		r.auditEnd(w.get, ref.Public, &logFields{upstream: ref.Upstream}, call.Result{}, time.Since(w.begun), nil)
 	}
 }
 

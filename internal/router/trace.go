@@ -55,7 +55,7 @@ func (r *Router) logSlow(c *call.Call, log *logFields, duration time.Duration, r
 	}
 	outcome := log.outcomeOf(c, res, err)
 	fields = append(fields, zap.String("outcome", outcome))
-	if reason := reasonOf(outcome, c, log, err); reason != "" {
+	if reason := r.reasonOf(outcome, c, log, err); reason != "" {
 		fields = append(fields, zap.String("reason", reason))
 	}
 	if len(log.asks) > 0 {

@@ -37,6 +37,6 @@ func (r *Router) watch(c *call.Call, log *logFields, begin time.Time, duration t
 	outcome := log.outcomeOf(c, res, err)
 	r.watcher.Ended(&EndedCall{
 		Call: c, At: begin, Duration: duration, Method: labelOf(c), Upstream: log.upstream, Item: log.item, Rule: log.rule,
-		Outcome: outcome, Reason: reasonOf(outcome, c, log, err), Own: log.own,
+		Outcome: outcome, Reason: r.reasonOf(outcome, c, log, err), Own: log.own,
 	})
 }

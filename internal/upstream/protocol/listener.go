@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/call"
-	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -26,10 +25,10 @@ type Listener struct {
 	// Open sends the request for a subscription. wait returns when the subscription
 	// has ended, with nil if the server ended it properly. When the ctx of wait ends,
 	// it cancels the subscription. c.Back gets the acknowledgement.
-	Open  func(ctx context.Context, c *call.Call) (wait func(ctx context.Context) error, err error)
-	in    NotificationSink
-	log   *zap.Logger
-	Lists wire.Raw // the filter for changes of lists, `{}` for none
+	Open   func(ctx context.Context, c *call.Call) (wait func(ctx context.Context) error, err error)
+	in     NotificationSink
+	config *Config
+	Lists  wire.Raw // the filter for changes of lists, `{}` for none
 
 	first    *subscription // opened before run, may be nil
 	requests chan *listenRequest
@@ -63,8 +62,8 @@ type subscription struct {
 
 // NewListener returns a Listener for changes of these lists. The caller sets Open, and may
 // change Lists before Begin and Run.
-func NewListener(in NotificationSink, log *zap.Logger, lists wire.Raw) *Listener {
-	return &Listener{in: in, log: log, Lists: lists, requests: make(chan *listenRequest), ended: make(chan struct{})}
+func NewListener(in NotificationSink, c *Config, lists wire.Raw) *Listener {
+	return &Listener{in: in, config: c, Lists: lists, requests: make(chan *listenRequest), ended: make(chan struct{})}
 }
 
 // ListFilter returns the filter for all changes of lists that a server announces
@@ -311,11 +310,11 @@ func (r *listenerRun) retry(s *subscription, err error) {
 	case isRefused(err) && len(s.uris) > 0:
 		// The server may refuse only one of the resources. The recipient of Renewed
 		// subscribes to them again, one after the other.
-		r.log.Info("the server ended the subscription to resources", zap.Int("resources", len(s.uris)), zap.String("error", plaintext.Truncate(err.Error(), MaxReason)))
+		r.config.Logger.Info("the server ended the subscription to resources", zap.Int("resources", len(s.uris)), r.config.ErrorField(err))
 		r.uris = nil
 		r.in.Renewed()
 	case isRefused(err):
-		r.log.Info("the server does not tell of changes", zap.String("error", plaintext.Truncate(err.Error(), MaxReason)))
+		r.config.Logger.Info("the server does not tell of changes", r.config.ErrorField(err))
 		return
 	}
 	if s.honored != nil && time.Since(s.began) >= SteadyAfter {

@@ -79,7 +79,7 @@ func newConn(o *protocol.Config, s *protocol.Identity, l *Link, in protocol.Noti
 		done:    make(chan struct{}),
 	}
 	c.listeners = newListeners(in, func(in protocol.NotificationSink) *protocol.Listener {
-		f := protocol.NewListener(in, o.Logger, wire.Raw(`{}`))
+		f := protocol.NewListener(in, o, wire.Raw(`{}`))
 		f.Open = c.subscribe
 		return f
 	})

@@ -42,7 +42,7 @@ const maxKnownTools, maxKnownName = 128, 256
 
 func newModern(t *httpconn.Conn, tools httpconn.ToolHeaders) *modernConn {
 	m := &modernConn{Conn: t, tools: tools, stale: make(chan error, 1)}
-	m.listener = protocol.NewListener(t.Sink, t.Log, wire.Raw(`{}`))
+	m.listener = protocol.NewListener(t.Sink, t.Config, wire.Raw(`{}`))
 	m.listener.Open = m.subscribe
 	m.setRevision(wire.LatestModern)
 	return m
