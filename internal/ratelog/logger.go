@@ -2,13 +2,14 @@ package ratelog
 
 import (
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/time/rate"
 )
 
-// The rate limit of each message on each level.
+// The rate limit of each message on each level, see [New].
 const (
 	burst     = 20
 	perSecond = 1
@@ -19,7 +20,9 @@ const (
 // of the message and category carries their number as left_out. All methods may be called
 // concurrently.
 type Logger struct {
-	to *zap.Logger
+	to    *zap.Logger
+	burst int
+	rate  rate.Limit
 
 	mu       sync.Mutex
 	limiters map[line]*limiter // the source code bounds how many messages and categories there are
@@ -45,11 +48,16 @@ type limiter struct {
 }
 
 // New returns a Logger that writes to another logger, or nowhere if that is nil.
-func New(to *zap.Logger) *Logger {
+func New(to *zap.Logger) *Logger { return newLogger(to, burst, perSecond) }
+
+// NewSums is New for lines that only repeat the first one: without a burst, and once a minute.
+func NewSums(to *zap.Logger) *Logger { return newLogger(to, 1, rate.Every(time.Minute)) }
+
+func newLogger(to *zap.Logger, burst int, limit rate.Limit) *Logger {
 	if to == nil {
 		to = zap.NewNop()
 	}
-	return &Logger{to: to, limiters: make(map[line]*limiter)}
+	return &Logger{to: to, burst: burst, rate: limit, limiters: make(map[line]*limiter)}
 }
 
 // Info writes a line at the info level. In all methods the message must be constant:
@@ -100,7 +108,7 @@ func (l *Logger) allow(of line) (leftOut int, ok bool) {
 	defer l.mu.Unlock()
 	lim := l.limiters[of]
 	if lim == nil {
-		lim = &limiter{Limiter: rate.NewLimiter(perSecond, burst)}
+		lim = &limiter{Limiter: rate.NewLimiter(l.rate, l.burst)}
 		l.limiters[of] = lim
 	}
 	if !lim.Allow() {

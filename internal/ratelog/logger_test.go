@@ -56,6 +56,25 @@ func TestFloodIsLeftOutAndCounted(t *testing.T) {
 	})
 }
 
+// Of lines that only repeat the first one, one a minute has the sum.
+func TestSums(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		l := NewSums(zap.New(core))
+		for range 130 {
+			l.Warn("noise")
+			time.Sleep(time.Second)
+		}
+		var leftOut []any
+		for _, e := range logs.All() {
+			leftOut = append(leftOut, e.ContextMap()["left_out"])
+		}
+		if diff := cmp.Diff([]any{nil, int64(59), int64(59)}, leftOut); diff != "" {
+			t.Errorf("left_out (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // A flood of one category of a message does not keep other categories out of the log.
 func TestSortsHaveTheirOwnLimit(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)

@@ -116,3 +116,33 @@ func TestNonProtocolOutputWhileConnecting(t *testing.T) {
 		}
 	})
 }
+
+// A server that prints text all the time does not fill the log: one line a minute says how many lines were no message.
+// A line that fails a call is logged besides.
+func TestNonProtocolOutputAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.WarnLevel)
+		s := &upstreamtest.Server{}
+		s.Handle = upstreamtest.Legacy(func(l *upstreamtest.Instance, m wire.Message) {
+			if m.Method == wire.MethodToolsCall {
+				l.Line(`{"jsonrpc":"2.0","id":` + m.ID.String() + `,"result":{},"error":{}}`)
+			}
+		})
+		r := start(t, Options{Server: Server{Pipe: s.Pipe}, Logger: zap.New(core)})
+		r.watch.wait(t, isReady)
+		for range 130 {
+			s.Instance(1).Line("heartbeat")
+			time.Sleep(time.Second)
+		}
+		printed := logs.FilterMessage("a line of the server is no message")
+		if n := printed.Len(); n != 3 || printed.All()[n-1].ContextMap()["left_out"] != int64(59) {
+			t.Errorf("%d lines, the last with %v", n, printed.All()[n-1].ContextMap())
+		}
+		if got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "ann", &upstreamtest.Peer{}))); !strings.Contains(got, "malformed") {
+			t.Errorf("the call: %s", got)
+		}
+		if n := logs.FilterMessage("a line of the server is no message").Len(); n != 4 {
+			t.Errorf("%d lines after a malformed answer, want one more", n)
+		}
+	})
+}

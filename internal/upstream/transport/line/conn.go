@@ -52,10 +52,11 @@ type Conn struct {
 	requests    protocol.ServerRequests
 	writer      *writer
 	ratelog     *ratelog.Logger
-	modern      atomic.Bool // the server must not send requests
-	printedText atomic.Bool // the server printed text that is not a message
-	sentMessage atomic.Bool // the server sent a message
-	listeners   *listeners  // of a modern server
+	printed     *ratelog.Logger // for lines that are no message and fail no call: some servers print them all the time
+	modern      atomic.Bool     // the server must not send requests
+	printedText atomic.Bool     // the server printed text that is not a message
+	sentMessage atomic.Bool     // the server sent a message
+	listeners   *listeners      // of a modern server
 	liveness    protocol.Liveness
 
 	life   context.Context // of requests of the server; ends with the conversation
@@ -74,6 +75,7 @@ func newConn(o *protocol.Config, s *protocol.Identity, l *Link, in protocol.Noti
 		pending: protocol.NewPendingCalls(),
 		writer:  newWriter(l.In),
 		ratelog: ratelog.New(o.Logger),
+		printed: ratelog.NewSums(o.Logger),
 		ended:   make(chan struct{}),
 		reader:  make(chan struct{}),
 		done:    make(chan struct{}),
@@ -363,15 +365,17 @@ func (l *Conn) notified(m wire.Message) {
 // malformed handles a line that is not a message. If it has the id of a call, only that
 // call fails.
 func (l *Conn) malformed(text []byte, id wire.ID, why error) {
+	log := l.printed
 	if f := l.pending.Get(id); f != nil {
 		l.pending.Fail(f, &protocol.CallError{Reason: "the server's answer is malformed", Cause: why})
+		log = l.ratelog
 	}
 	fields := []zap.Field{zap.Int("bytes", len(text)), zap.Error(why)}
 	if !l.printedText.Swap(true) && !l.sentMessage.Load() {
 		l.o.Owner.Printed(text)
 		fields = append(fields, zap.String("text", diagnose.Excerpt(text, l.o.Mask)))
 	}
-	l.ratelog.Warn("a line of the server is no message", fields...)
+	log.Warn("a line of the server is no message", fields...)
 }
 
 // tooLarge handles a line over the size limit. If it has the id of a call, that call
