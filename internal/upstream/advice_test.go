@@ -183,7 +183,9 @@ func TestAdviceForRemoteServers(t *testing.T) {
 		header              string
 	}{
 		"401": {url: remote(401, "text/plain", ""), reason: "the server refuses the gateway's credentials (HTTP 401)",
-			advice: `URL answered HTTP 401: it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth, or run gateway add files URL --header 'Authorization: Bearer KEY' --replace`},
+			advice: `URL answered HTTP 401: it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth, or run gateway add files URL --header 'Authorization: Bearer KEY' --replace; if it uses OAuth, give --oauth in place of --header, then run gateway login files`},
+		"401, at a URL with a key": {url: remote(401, "text/plain", "") + "?key=" + secret, reason: "the server refuses the gateway's credentials (HTTP 401)",
+			advice: `URL answered HTTP 401: it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth; if it uses OAuth, set auth: {kind: user}, then run gateway login files`},
 		"401, with credentials": {url: remote(401, "text/plain", ""), reason: "the server refuses the gateway's credentials (HTTP 401)", header: "X-API-Key",
 			advice: `URL answered HTTP 401: the credentials under headers or auth are not accepted; check that they are the right ones and have not expired`},
 		"401 with OAuth": {url: oauth, reason: "the server refuses the gateway's credentials (HTTP 401)",

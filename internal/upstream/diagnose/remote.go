@@ -66,10 +66,13 @@ func (s RemoteServer) statusAdvice(r HTTPError) string {
 		return "this server uses OAuth: " + how + "; then run gateway login " + s.Name
 	case status == http.StatusUnauthorized:
 		how := `it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`
+		oauth := "set auth: {kind: user}"
 		if add := s.replacedBy("--header 'Authorization: Bearer KEY'"); add != "" {
 			how += ", or run " + add
+			oauth = "give --oauth in place of --header"
 		}
-		return how
+		// Servers of revision 2025-03-26 use OAuth without a challenge that names it.
+		return how + "; if it uses OAuth, " + oauth + ", then run gateway login " + s.Name
 	case status == http.StatusForbidden && len(r.MissingScopes()) > 0:
 		lacks := "the scope"
 		if len(r.MissingScopes()) > 1 {
