@@ -107,8 +107,8 @@ func (c *tokenCache) drop(key string) {
 }
 
 // refuse removes a token that a server has refused. It reports whether to fetch another
-// token, which is no use if the refused one was new.
-func (c *tokenCache) refuse(key, access string) (again bool) {
+// token, which is no use if the refused one was new: then callers get newRefused for a moment.
+func (c *tokenCache) refuse(key, access string, newRefused *Error) (again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k, ok := c.all.Get(key, c.now())
@@ -116,11 +116,17 @@ func (c *tokenCache) refuse(key, access string) (again bool) {
 		return true // it was replaced already, or will be
 	}
 	if now := c.now(); now.Sub(k.token.issued) < minTokenAge {
-		c.all.Put(key, cachedToken{err: errNewTokenRefused}, now.Add(failureLife), now)
+		c.all.Put(key, cachedToken{err: newRefused}, now.Add(failureLife), now)
 		return false
 	}
 	c.all.Delete(key)
 	return true
 }
 
-var errNewTokenRefused = failf("the server refuses a token that was issued a moment ago")
+const (
+	textNewTokenRefused = "the server refuses a token that was issued a moment ago"
+	// textItsLog is advice, as a server need not say in its response why it refuses a token.
+	textItsLog = "the log of the server may say why"
+)
+
+var errNewTokenRefused = failf("%s: %s", textNewTokenRefused, textItsLog)

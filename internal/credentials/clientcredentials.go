@@ -29,5 +29,5 @@ func (o *clientCredentials) token(ctx context.Context, _ *call.Principal) (*toke
 }
 
 func (o *clientCredentials) refuse(_ context.Context, _ *call.Principal, access string, _ oauthmeta.Challenge) (bool, error) {
-	return o.cache.refuse(gatewayKey, access), nil
+	return o.cache.refuse(gatewayKey, access, errNewTokenRefused), nil
 }

@@ -43,7 +43,7 @@ func (x *exchangedTokens) token(ctx context.Context, principal *call.Principal) 
 func (x *exchangedTokens) refuse(ctx context.Context, principal *call.Principal, access string, c oauthmeta.Challenge) (bool, error) {
 	switch {
 	case principal != nil:
-		return x.cache.refuse(subjectKey(x.latest.withLatest(principal, x.cache.now())), access), nil
+		return x.cache.refuse(subjectKey(x.latest.withLatest(principal, x.cache.now())), access, errNewTokenRefused), nil
 	case x.fallback != nil:
 		return x.fallback.refuse(ctx, nil, access, c)
 	}

@@ -110,8 +110,15 @@ func TestRefusedTokenChangesNoGrant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.pass(minTokenAge)
 	sent := http.Header{"Authorization": {"Bearer " + token}}
+	const young = "the server refuses a token that was issued a moment ago: run gateway login up again; if that does not help, the log of the server may say why"
+	if again, err := s.Refused(t.Context(), nil, sent, 401, http.Header{}); again || err == nil || err.Error() != young {
+		t.Errorf("a young token: %v, %v", again, err)
+	}
+	fails(t, s, nil, young)
+	c.pass(minTokenAge)
+	token = bearer(t, s, nil)
+	sent = http.Header{"Authorization": {"Bearer " + token}}
 	if again, err := s.Refused(t.Context(), nil, sent, 401, http.Header{}); !again || err != nil {
 		t.Fatalf("got %v, %v", again, err)
 	}

@@ -358,8 +358,12 @@ func (u *user) refuse(ctx context.Context, principal *call.Principal, access str
 		}
 		return false, u.noneGiven(key)
 	}
-	if !u.cache.refuse(key, access) {
-		return false, errNewTokenRefused
+	newRefused := errNewTokenRefused
+	if key == localKey {
+		newRefused = failf("%s: run gateway login %s again; if that does not help, %s", textNewTokenRefused, u.o.Upstream, textItsLog)
+	}
+	if !u.cache.refuse(key, access, newRefused) {
+		return false, newRefused
 	}
 	u.mu.Lock()
 	u.last.Delete(key)
