@@ -61,7 +61,7 @@ var mayImport = map[string]struct {
 	"frontend/stream":  {[]string{"wire", "fairshare"}, "a stream carries messages without regard to who sends them"},
 
 	"auth":                  {[]string{"wire", "call", "endpoint", "origin", "plaintext", "ttlcache", "oauthmeta"}, "the edges meet in the inner shape and never know one another or the router"},
-	"credentials":           {[]string{"wire", "call", "atomicfile", "origin", "ttlcache", "oauthmeta", "store"}, "credentials for upstreams never meet the credentials of clients; they share the principal only"},
+	"credentials":           {[]string{"wire", "call", "atomicfile", "origin", "ttlcache", "oauthmeta", "plaintext", "store"}, "credentials for upstreams never meet the credentials of clients; they share the principal only"},
 	"store":                 {[]string{"seal"}, "values are kept without regard to their meaning: those who share something say what it is"},
 	"store/redis":           {[]string{"store"}, "a store keeps what it is given: those who share something say what it is"},
 	"store/storetest":       {[]string{"store", "polltest"}, "what every store passes knows none of them"},

@@ -3,6 +3,7 @@ package credentials
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 
@@ -35,7 +36,11 @@ func (g *guard) findResource(ctx context.Context, u *url.URL, c oauthmeta.Challe
 	var other *oauthmeta.ResourceError
 	switch {
 	case errors.As(err, &other):
-		return nil, failf("%s is about another resource", what).because(other)
+		cause := errors.New("it names none")
+		if other.Named != "" {
+			cause = fmt.Errorf("%.200q: set url to that if it is the server that you mean", other.Named)
+		}
+		return nil, failf("%s is about another resource", what).because(cause)
 	case errors.Is(err, oauthmeta.ErrNoServer):
 		return nil, failf("%s names no authorization server", what)
 	}
@@ -84,7 +89,7 @@ func (g *guard) findServer(ctx context.Context, issuer string) (*authServer, err
 	case errors.As(err, &missing):
 		return nil, failf("%s is at none of its well-known URLs (HTTP %d)", what, missing.Status).because(failf("the issuer is %.200q", issuer))
 	case errors.As(err, &other):
-		return nil, failf("%s is that of another issuer", what).because(other)
+		return nil, failf("%s is that of another issuer", what).because(fmt.Errorf("%.200q instead of %.200q", other.Named, other.Issuer))
 	case err != nil:
 		return nil, err
 	}

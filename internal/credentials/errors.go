@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"syscall"
+
+	"mcpgateway/internal/oauthmeta"
 )
 
 // Error is the reason why there are no credentials for a call. Its text is safe for
@@ -21,6 +24,9 @@ type Error struct {
 	// away says that the store that replicas share does not answer.
 	away bool
 	code string // the error code of the server, "" for none
+	// described is the description of the error by an authorization server, "" for none. It came through a browser, so
+	// anybody may have written it: only [Login] shows it.
+	described string
 	// passed reports whether there is a grant now; nil if a grant is not what was missing.
 	passed func() bool
 }
@@ -57,15 +63,27 @@ func refusedURL(what, text string, why error) *Error {
 func unreachable(what string, at *url.URL, err error) *Error {
 	cause := fmt.Errorf("%s: %w", withoutQuery(at), withoutURL(err))
 	var timeout net.Error
+	var op *net.OpError
 	switch {
 	case errors.Is(err, errAddress):
 		return failf("%s %v", what, errAddress).because(cause)
+	case errors.As(err, &op) && op.Op == "dial" && errors.Is(err, syscall.ECONNREFUSED): // by the host of the URL, and not a proxy
+		return failf("%s cannot be reached", what).because(notListening(oauthmeta.HostPort(at)))
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return failf("%s does not answer in time", what).because(cause)
 	default:
 		return failf("%s cannot be reached", what).because(cause)
 	}
 }
+
+// notListening is the error of a host and port that refuse connections.
+type notListening string
+
+// Error implements error.
+func (n notListening) Error() string { return "nothing listens on " + string(n) }
+
+// Unwrap returns the error of the system.
+func (notListening) Unwrap() error { return syscall.ECONNREFUSED }
 
 // withoutURL removes the URL that net/http adds to errors, since its query may be secret.
 func withoutURL(err error) error {

@@ -2,6 +2,7 @@ package credentials
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -16,7 +17,10 @@ import (
 const maxDepth = 32
 
 // answer is an HTTP response. Its body has no duplicate keys.
-type answer struct{ oauthmeta.Document }
+type answer struct {
+	oauthmeta.Document
+	from string // the URL without the parts that may be secret
+}
 
 // fetch fetches a document. what names it in errors.
 func (g *guard) fetch(ctx context.Context, what string, at *url.URL) (answer, error) {
@@ -49,7 +53,7 @@ func (g *guard) send(client *http.Client, what string, req *http.Request) (answe
 	case len(data) > maxDocument:
 		return answer{}, failf("%s sends more than %d bytes", what, maxDocument)
 	}
-	a := answer{oauthmeta.Document{Status: resp.StatusCode}}
+	a := answer{Document: oauthmeta.Document{Status: resp.StatusCode}, from: withoutQuery(req.URL)}
 	if mt, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil && (mt == "application/json" || strings.HasSuffix(mt, "+json")) &&
 		wire.Check(data, wire.Limits{Depth: maxDepth}, wire.Strict) == nil && wire.ValueOf(data).Kind() == '{' {
 		a.Body = wire.ValueOf(data)
@@ -60,13 +64,11 @@ func (g *guard) send(client *http.Client, what string, req *http.Request) (answe
 // refusal is the error for a response with an error status. It contains the error code of
 // the body and nothing else, since the body may repeat the request.
 func (a answer) refusal(what string) *Error {
-	code := a.code()
-	if code == "" {
-		return failf("%s answered HTTP %d", what, a.Status)
+	e := failf("%s answered HTTP %d", what, a.Status)
+	if e.code = a.code(); e.code != "" {
+		e.text += " (" + e.code + ")"
 	}
-	e := failf("%s answered HTTP %d (%s)", what, a.Status, code)
-	e.code = code
-	return e
+	return e.because(fmt.Errorf("its URL is %s", a.from))
 }
 
 // code returns the error code of the body (RFC 6749, section 5.2), "" if it has none.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"mcpgateway/internal/oauthmeta"
+	"mcpgateway/internal/plaintext"
 )
 
 // flow is one run of the authorization code grant with PKCE (2026-07-28,
@@ -70,7 +71,9 @@ func (f *flow) redeem(ctx context.Context, answer url.Values) (*token, error) {
 		return nil, failf("the response does not name its authorization server, although the metadata says that it does")
 	}
 	if code := codeOf(answer); code != "" {
-		return nil, failf("the authorization server refused the grant (%s)", code)
+		e := failf("the authorization server refused the grant (%s)", code)
+		e.described = plaintext.Line(answer.Get("error_description"), maxDescription)
+		return nil, e
 	}
 	if len(answer["code"]) != 1 || answer.Get("code") == "" || len(answer.Get("code")) > maxToken {
 		return nil, failf("the response of the authorization server has no code")
@@ -81,6 +84,9 @@ func (f *flow) redeem(ctx context.Context, answer url.Values) (*token, error) {
 	form.Set("code_verifier", f.verifier)
 	return f.endpoint.request(ctx, form)
 }
+
+// maxDescription bounds the description of an error that [Login] shows.
+const maxDescription = 300
 
 // codeOf returns the error code of an authorization response, if it is a registered one:
 // the text of the response must not reach the user.

@@ -84,7 +84,12 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 // withCause adds the details of an error to its text, for the user of this machine.
 func withCause(err error) error {
 	var e *Error
-	if errors.As(err, &e) && e.cause != nil {
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case e.described != "":
+		return fmt.Errorf("%w; it says %q", err, e.described)
+	case e.cause != nil:
 		return fmt.Errorf("%w (%v)", err, e.cause)
 	}
 	return err
