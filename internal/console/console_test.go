@@ -135,6 +135,22 @@ func TestFoldedTableFoldsEachColumn(t *testing.T) {
 	}
 }
 
+// Words stay whole if columns of several words make room for them.
+func TestFoldedTableKeepsWords(t *testing.T) {
+	var out bytes.Buffer
+	rows := [][]string{{"tickets", "this machine's user", "2026-11-26 08:00", "http://127.0.0.1:7801", "read offline_access"}}
+	if err := FoldedTable(&out, Style{}, 76, []string{"UPSTREAM", "GIVEN BY", "GIVEN", "ISSUER", "SCOPES"}, rows); err != nil {
+		t.Fatal(err)
+	}
+	want := "UPSTREAM  GIVEN BY      GIVEN        ISSUER                 SCOPES\n" +
+		"tickets   this          2026-11-26   http://127.0.0.1:7801  read\n" +
+		"            machine's     08:00                               offline_access\n" +
+		"            user\n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
 func TestFit(t *testing.T) {
 	head, rows := []string{"NAME", "ERA", "TIME", "ABOUT"}, [][]string{{"everything", "legacy", "0.1s", strings.Repeat("a", 60)}}
 	for columns, want := range map[int]string{0: "NAME ERA TIME ABOUT", 50: "NAME ERA TIME ABOUT", 49: "NAME TIME ABOUT", 41: "NAME ABOUT", 10: "NAME ABOUT"} {

@@ -15,7 +15,7 @@ func Table(w io.Writer, s Style, columns int, head []string, rows [][]string) er
 	return table(w, s, columns, head, rows, false)
 }
 
-// FoldedTable is [Table], but it folds cells in place of cutting them: between words, and within a word that is wider than its column.
+// FoldedTable is [Table], but it folds cells in place of cutting them: between words, and within words only if there is no room for them.
 // A folded cell loses its style.
 func FoldedTable(w io.Writer, s Style, columns int, head []string, rows [][]string) error {
 	return table(w, s, columns, head, rows, true)
@@ -32,7 +32,11 @@ func table(w io.Writer, s Style, columns int, head []string, rows [][]string, fo
 		heads[i] = Width(plain(cell))
 		widths[i] = max(cells[i], heads[i])
 	}
-	shrink(widths, cells, heads, columns, fold)
+	var words []int
+	if fold {
+		words = longestWords(rows, len(head))
+	}
+	shrink(widths, cells, heads, words, columns)
 	var out strings.Builder
 	line := func(row []string, set func(string) string) {
 		var cells strings.Builder
@@ -136,6 +140,19 @@ func foldCell(text string, width int) []string {
 	return lines
 }
 
+// longestWords returns the widths that each column needs so that no word in it is folded. Words after the first may be indented.
+func longestWords(rows [][]string, columns int) []int {
+	words := make([]int, columns)
+	for _, row := range rows {
+		for i, cell := range row {
+			for n, word := range strings.Fields(plain(cell)) {
+				words[i] = max(words[i], Width(word)+min(n, 1)*2)
+			}
+		}
+	}
+	return words
+}
+
 const (
 	minLast   = 24 // the width of the last column at which others are cut too
 	minHead   = 4
@@ -143,9 +160,9 @@ const (
 )
 
 // shrink reduces the widths of columns so that a line has at most a number of columns of the terminal, if that is
-// possible and the number is not 0. Cells and heads are the widths that the columns need for their cells and headings. Where cells are folded,
-// headings are cut last.
-func shrink(widths, cells, heads []int, columns int, fold bool) {
+// possible and the number is not 0. Cells and heads are the widths that the columns need for their cells and headings, and words, if cells are
+// folded, for their longest words. Words are folded after that, and headings are cut last.
+func shrink(widths, cells, heads, words []int, columns int) {
 	if columns <= 0 || len(widths) == 0 {
 		return
 	}
@@ -153,12 +170,15 @@ func shrink(widths, cells, heads []int, columns int, fold bool) {
 	for _, w := range widths {
 		over += w
 	}
+	if words != nil {
+		over = narrow(widths, over, 1, func(i int) int { return max(heads[i], words[i]) })
+	}
 	last := len(widths) - 1
 	if cut := min(over, widths[last]-minLast); cut > 0 {
 		widths[last] -= cut
 		over -= cut
 	}
-	if fold {
+	if words != nil {
 		over = narrow(widths, over, 1, func(i int) int { return max(heads[i], minColumn) })
 	}
 	over = narrow(widths, over, 0, func(i int) int { return max(cells[i], minHead) })
