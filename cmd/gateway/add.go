@@ -128,6 +128,9 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 	out := cmd.OutOrStdout()
 	isNew := o.configPath() == ""
 	if isNew {
+		if hint := o.servedHint(nil); hint != "" {
+			folded(cmd.ErrOrStderr(), "note: %s: this begins a new one%s\n", noFile(), hint)
+		}
 		if err := writeNew(out, "gateway.yaml", false); err != nil {
 			return err
 		}

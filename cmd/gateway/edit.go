@@ -50,11 +50,19 @@ func (o *runOptions) configPath() string {
 	return ""
 }
 
+// nothingToEdit is the error if run would use no file.
+func (o *runOptions) nothingToEdit() error {
+	if hint := o.servedHint(nil); hint != "" {
+		return errors.New("there is no gateway.yaml here" + hint)
+	}
+	return errors.New("there is no gateway.yaml here; make one with gateway init, or name one with -c")
+}
+
 // edit opens the file that run would use.
 func (o *runOptions) edit() (*edited, error) {
 	name := o.configPath()
 	if name == "" {
-		return nil, errors.New("there is no gateway.yaml here; make one with gateway init, or name one with -c")
+		return nil, o.nothingToEdit()
 	}
 	file, err := hostconfig.Read(name)
 	if err == nil && !file.Exists {

@@ -69,7 +69,9 @@ func newImport() *cobra.Command {
 func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 	target := o.out
 	if o.merge {
-		target = o.configPath()
+		if target = o.configPath(); target == "" {
+			return o.nothingToEdit()
+		}
 	}
 	served := servedFor(cmd.Context(), target)
 	files, err := o.files(cmd.ErrOrStderr(), args, served)

@@ -269,16 +269,23 @@ func (o *runOptions) load() (*config.Config, gateway.Source, error) {
 func (o *runOptions) loadSaying(stderr io.Writer) (*config.Config, gateway.Source, error) {
 	cfg, source, err := o.load()
 	if err == nil && source.File == "" && stderr != io.Discard {
-		hint := ""
-		if all := serving(context.Background(), cfg); len(all) == 1 {
-			hint = fmt.Sprintf("; you run %s: use -c %s", tilde(all[0].File), shellWord(all[0].File))
-			if o.takesURL {
-				hint += ", or --url " + all[0].URL
-			}
-		}
-		folded(stderr, "note: %s: this is the built-in demo%s\n", noFile(), hint)
+		folded(stderr, "note: %s: this is the built-in demo%s\n", noFile(), o.servedHint(cfg))
 	}
 	return cfg, source, err
+}
+
+// servedHint says how to use the file of the one gateway that this user runs, "" if there is none or there are several. cfg
+// may be nil.
+func (o *runOptions) servedHint(cfg *config.Config) string {
+	all := serving(context.Background(), cfg)
+	if len(all) != 1 {
+		return ""
+	}
+	hint := fmt.Sprintf("; you run %s: use -c %s", tilde(all[0].File), shellWord(all[0].File))
+	if o.takesURL {
+		hint += ", or --url " + all[0].URL
+	}
+	return hint
 }
 
 // noFile says where no configuration was found.
