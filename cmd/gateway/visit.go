@@ -207,7 +207,7 @@ func (o *visitOptions) warnWithoutCredentials(cmd *cobra.Command, cfg *config.Co
 	if o.as != "" || o.url != "" || cfg.Auth.Has(config.AuthNone) {
 		return
 	}
-	warn(cmd, "clients must authenticate (auth.mode), and without --as this is the view of a client without credentials; set a principal with --as SUBJECT,group=G")
+	warn(cmd, "clients must authenticate (auth.mode), and no client gets this view, which is that of requests without credentials; set a principal with --as SUBJECT,group=G")
 }
 
 // visit runs the upstreams of a configuration while do uses them. It ends with the first SIGINT or SIGTERM,
