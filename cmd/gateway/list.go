@@ -16,6 +16,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/wire"
@@ -59,7 +60,8 @@ type seen struct {
 	Items       []seenItem    `json:"items"`
 	Unavailable []unavailable `json:"unavailable"` // upstreams that are missing
 
-	hidden int // items that upstreams have, if the principal sees none
+	// note says why nothing is listed, "" if it is not known.
+	note string
 }
 
 type seenItem struct {
@@ -70,6 +72,19 @@ type seenItem struct {
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
 }
+
+// isOf reports whether an item is one of an upstream. Items of the gateway at --url have the prefix of their upstream, unless its
+// configuration says otherwise.
+func (it seenItem) isOf(upstream string) bool {
+	if it.Upstream != "" {
+		return it.Upstream == upstream
+	}
+	rest, has := strings.CutPrefix(it.Name, upstream)
+	return has && rest != "" && !isNameByte(rest[0])
+}
+
+// isNameByte reports whether a byte can be in the name of an upstream.
+func isNameByte(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' }
 
 type unavailable struct {
 	Upstream string `json:"upstream"`
@@ -94,10 +109,10 @@ func (o *listOptions) run(cmd *cobra.Command, args []string) error {
 				got.Items = append(got.Items, o.item(e))
 			}
 		}
-		if len(got.Items) == 0 && o.url == "" {
-			got.hidden = countItems(v, kinds)
-		}
 		nobody = o.missing(ctx, v, v.Table(who.Profile).View(who, nil), &got)
+		if len(got.Items) == 0 && (o.url == "" || len(got.Unavailable) == 0) {
+			got.note = o.nothing(v, v.Table(who.Profile).Counts(), kinds, who.Profile)
+		}
 		return nil
 	})
 	if err != nil {
@@ -110,6 +125,29 @@ func (o *listOptions) run(cmd *cobra.Command, args []string) error {
 		return errReported
 	}
 	return nil
+}
+
+// nothing says why nothing is listed, "" if that is not known. inProfile is how many items the profile selects.
+func (o *listOptions) nothing(v *gateway.InProcess, inProfile [call.Kinds]int, kinds []call.Kind, profile string) string {
+	if o.url != "" {
+		u := v.Upstreams()[0]
+		if len(o.headers) == 0 || u.Revision == "" || u.Items != [call.Kinds]int{} {
+			return ""
+		}
+		return "the server lists nothing for these credentials; if it is a gateway, its policy may allow them nothing: there, gateway check finds a policy without rules that allow"
+	}
+	hidden, selected := countItems(v, kinds), 0
+	for _, kind := range kinds {
+		selected += inProfile[kind]
+	}
+	switch {
+	case hidden == 0:
+		return ""
+	case selected == 0:
+		return fmt.Sprintf("the upstreams have %s, and the profile %s selects none: change profiles.%[2]s", console.Count(hidden, "item"), endpoint.NameOf(profile))
+	}
+	return fmt.Sprintf("the upstreams have %s, and this principal sees none: gateway check finds a policy without rules that allow, gateway explain NAME says which rule hides an item",
+		console.Count(hidden, "item"))
 }
 
 // countItems returns how many items of these kinds the upstreams have.
@@ -186,8 +224,11 @@ func (o *listOptions) print(cmd *cobra.Command, cfg *config.Config, kinds []call
 	defer func() {
 		for _, u := range got.Unavailable {
 			what := console.Line(u.Upstream) + " is missing"
-			if o.url != "" && u.Upstream == urlUpstream {
+			switch {
+			case o.url != "" && u.Upstream == urlUpstream:
 				what = "the server cannot be used"
+			case slices.ContainsFunc(got.Items, func(it seenItem) bool { return it.isOf(u.Upstream) }):
+				what = "the items of " + console.Line(u.Upstream) + " may be out of date"
 			}
 			folded(errs, "%s: %s: %s\n", warn.Warn("warning"), what, console.Line(u.Reason))
 		}
@@ -196,9 +237,8 @@ func (o *listOptions) print(cmd *cobra.Command, cfg *config.Config, kinds []call
 		return printJSON(out, got)
 	}
 	if len(got.Items) == 0 {
-		if got.hidden > 0 {
-			folded(errs, "note: the upstreams have %s, and this principal sees none: gateway check finds a policy without rules that allow, gateway explain NAME says which rule hides an item\n",
-				console.Count(got.hidden, "item"))
+		if got.note != "" {
+			folded(errs, "note: %s\n", got.note)
 		}
 		_, err := fmt.Fprintln(out, "Nothing is listed.")
 		return err

@@ -88,6 +88,50 @@ func TestRefusedCredentialsAtURL(t *testing.T) {
 	}
 }
 
+// The lists of a gateway at --url may be old, or empty for these credentials: the output says so.
+func TestListsOfAGatewayAtURL(t *testing.T) {
+	tools := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		message := wire.ValueOf(body)
+		w.Header().Set("Content-Type", "application/json")
+		answer := func(member string) {
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(message.Get("id").Raw())+`,`+member+`}`)
+		}
+		switch method := message.Get("method").Str(); {
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case !message.Get("id").Exists():
+			w.WriteHeader(http.StatusAccepted)
+		case method == wire.MethodInitialize:
+			answer(`"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`)
+		case method == wire.MethodToolsList:
+			answer(`"result":` + tools)
+		default:
+			answer(`"error":{"code":-32601,"message":"no such method"}`)
+		}
+	}))
+	defer server.Close()
+	const lost = `"_meta":{"mcpgateway/unavailable":[{"upstream":"tickets","reason":"tools/list: refused"}]}`
+	for _, tt := range []struct{ tools, want string }{
+		{`{"tools":[{"name":"tickets__whoami","inputSchema":{"type":"object"}}],` + lost + `}`, "warning: the items of tickets may be out of date: tools/list: refused\n"},
+		{`{"tools":[{"name":"tickets-old__whoami","inputSchema":{"type":"object"}}],` + lost + `}`, "warning: tickets is missing: tools/list: refused\n"},
+		{`{"tools":[],` + lost + `}`, "warning: tickets is missing: tools/list: refused\n"},
+		{`{"tools":[]}`, "note: the server lists nothing for these credentials; if it is a gateway, its policy may allow them nothing: there, gateway check finds a policy without rules that allow\n"},
+	} {
+		tools = tt.tools
+		var out, errs bytes.Buffer
+		status := run([]string{"list", "tools", "--url", server.URL + "/mcp", "--header", "X-Key: k"}, strings.NewReader(""), &out, &errs)
+		if status != exitDone || errs.String() != tt.want {
+			t.Errorf("%s: status %d, %q, want %q", tt.tools, status, errs.String(), tt.want)
+		}
+	}
+	var out, errs bytes.Buffer
+	if run([]string{"list", "--url", server.URL + "/mcp"}, strings.NewReader(""), &out, &errs); errs.String() != "" {
+		t.Errorf("without credentials: %q", errs.String())
+	}
+}
+
 // The key ca is of upstreams, which the server at --url is not.
 func TestUntrustedServerAtURL(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
