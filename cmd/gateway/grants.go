@@ -107,6 +107,46 @@ func grantsOf(ctx context.Context, cfg *config.Config, upstream string) ([]crede
 	return found, nil
 }
 
+// grantsLeft says which grants for an upstream stay although it was removed, "" if there are none. cfg is the configuration that
+// had the upstream, nil if it had errors. with is the flag that names it.
+func grantsLeft(ctx context.Context, cfg *config.Config, upstream, with string) string {
+	if cfg == nil || !slices.Contains(gateway.LoginNames(cfg), upstream) {
+		return ""
+	}
+	left, err := grantsOf(ctx, cfg, upstream)
+	if err != nil || len(left) == 0 {
+		return "" // the upstream is removed all the same
+	}
+	what, stay, it, all := "The grant of "+console.Line(principalText(left[0])), "stays", "it", ""
+	if len(left) > 1 {
+		what, stay, it = console.Count(len(left), "grant"), "stay", "them"
+	}
+	if slices.ContainsFunc(left, func(g credentials.Grant) bool { return !g.Local }) {
+		all = " --all"
+	}
+	return fmt.Sprintf("%s for %s %s: gateway logout %[2]s%[4]s%[5]s removes %[6]s, but cannot revoke %[6]s any more. End the access at %[7]s too, and next time log out first.",
+		what, upstream, stay, all, with, it, console.Line(left[0].Issuer))
+}
+
+// grantedNames are the upstreams with grants.
+func (o *runOptions) grantedNames(ctx context.Context) ([]string, error) {
+	cfg, _, err := o.load()
+	if err != nil {
+		return nil, err
+	}
+	all, err := grantsOf(ctx, cfg, "")
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, g := range all {
+		if !slices.Contains(names, g.Upstream) {
+			names = append(names, g.Upstream)
+		}
+	}
+	return names, nil
+}
+
 // withDetails adds the details of an error to its text, for the user of this machine.
 func withDetails(err error) error {
 	if cause := errors.Unwrap(err); cause != nil {
@@ -205,8 +245,21 @@ func newLogout() *cobra.Command {
 			"once. With --principal it removes the grant of a client's user, with --all those\n" +
 			"of everybody.",
 		Example: "  gateway logout tickets\n  gateway logout tickets --principal alice",
-		Args:    oneArg("UPSTREAM"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			err := oneArg("UPSTREAM")(cmd, args)
+			if err == nil || len(args) > 0 {
+				return err
+			}
+			switch names, unread := o.grantedNames(cmd.Context()); {
+			case unread != nil:
+				return err
+			case len(names) == 0:
+				return usageError{fmt.Errorf("%w; there is no grant", err)}
+			default:
+				return usageError{fmt.Errorf("%w; there are grants for %s", err, strings.Join(names, ", "))}
+			}
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 
 		ValidArgsFunction: o.completeLogin,
 	}

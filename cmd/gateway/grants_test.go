@@ -92,6 +92,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	want("no grants", verb(t, "grants", "-c", file), `^Nobody has granted access\. .*\n0$`)
 	want("no grants, JSON", verb(t, "grants", "-c", file, "--json"), `^\[\]\n0$`)
 	want("logout without a grant", verb(t, "logout", "tickets", "-c", file), `you have granted no access to tickets; gateway grants lists all grants\n1$`)
+	want("logout from nothing", verb(t, "logout", "-c", file), `needs one argument, UPSTREAM, and got 0; there is no grant\n(?s:.*)\n2$`)
 	want("login", verb(t, "login", "tickets", "-c", file), `^Open this URL in a browser and log in:(?s:.*)Access to tickets is granted\. A running gateway uses it within a few seconds\.\nNext: gateway list tools -c \S+ shows its tools, gateway call NAME -c \S+ calls one\.\n0$`)
 
 	scopes := "read offline_access"
@@ -104,6 +105,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	if g := listed[0]; !g.Principal.Local || g.Issuer != as.URL || strings.Join(g.Scopes, " ") != scopes || g.Granted.IsZero() || g.Expires == nil || !g.Renewable || !g.Configured {
 		t.Errorf("got %+v", g)
 	}
+	want("logout from what", verb(t, "logout", "-c", file), `needs one argument, UPSTREAM, and got 0; there are grants for tickets\n(?s:.*)\n2$`)
 	want("another upstream", verb(t, "grants", "nobody", "-c", file), `there is no upstream nobody; gateway grants lists all grants\n1$`)
 	want("another principal", verb(t, "logout", "tickets", "-c", file, "--principal", "alice"), `"alice" has granted no access to tickets.*\n1$`)
 	want("contradictory flags", verb(t, "logout", "tickets", "-c", file, "--principal", "alice", "--all"), `give --all, or --principal(?s:.*)\n2$`)
@@ -130,6 +132,17 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	want("another grant", verb(t, "grants", "-c", file), `\ntickets +this[^\n]*\n0$`)
 	verb(t, "logout", "tickets", "-c", file)
 	want("logout forgets the refusal", verb(t, "grants", "-c", file), `^Nobody has granted access`)
+
+	// A grant outlives the entry of its upstream, and remove says so.
+	verb(t, "add", "other", "-c", file, "--", "cat") // a configuration needs an upstream
+	want("remove without a grant", verb(t, "remove", "tickets", "-c", file), `^tickets is removed from \S+\.\nA gateway that runs`)
+	configure("tickets")
+	verb(t, "login", "tickets", "-c", file)
+	verb(t, "add", "other", "-c", file, "--", "cat")
+	want("remove", verb(t, "remove", "tickets", "-c", file), `^tickets is removed from \S+\.\n`+
+		`The grant of this machine's user for tickets stays: gateway logout tickets -c \S+ removes it, but cannot revoke it any more\. End the access at `+regexp.QuoteMeta(as.URL)+` too, and next time log out first\.\n`)
+	want("logout after remove", verb(t, "logout", "tickets", "-c", file), `^The grant of this machine's user for tickets is removed\. `)
+	configure("tickets")
 
 	// The grant of an upstream that has another name now can be seen and removed.
 	verb(t, "login", "tickets", "-c", file)

@@ -55,6 +55,9 @@ func (o *runOptions) remove(cmd *cobra.Command, name string) error {
 	if left := e.unusedSince(before); len(left) > 0 {
 		fmt.Fprintf(out, "%s still has values that nothing refers to:\n  %s\n", e.env.Name, strings.Join(left, "\n  "))
 	}
+	if left := grantsLeft(cmd.Context(), e.before, config.NameOf(key), withConfig(o.file)); left != "" {
+		folded(out, "%s\n", left)
+	}
 	e.tellApplied(out)
 	return nil
 }
