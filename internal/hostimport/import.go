@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
+	"golang.org/x/text/unicode/norm"
 	"gopkg.in/yaml.v3"
 
 	"mcpgateway/internal/config"
@@ -146,6 +148,7 @@ type server struct {
 	command, cwd, envFile string
 	args                  []string
 	env, headers          []entry
+	headerKeys            []string // the keys of the file that have headers
 	url, transport        string
 	timeout               string // with its unit
 	disabled              bool
@@ -331,7 +334,7 @@ func (im *importer) nameServers() {
 	taken := make(map[string]*server)
 	kept := im.servers[:0]
 	for _, s := range im.servers {
-		base := config.NameOf(s.key)
+		base := nameOf(s.key)
 		if u := im.existing(s, base); u == base {
 			im.leaveOut(s, "is left out: there is an upstream %s already", base)
 			continue
@@ -369,6 +372,17 @@ func (im *importer) nameServers() {
 	im.servers = kept
 }
 
+// nameOf is the name of the upstream for the key of a server. Accents go, since a gateway.yaml without them is as good.
+func nameOf(key string) string {
+	plain := strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) {
+			return -1
+		}
+		return r
+	}, norm.NFD.String(key))
+	return config.NameOf(plain)
+}
+
 // same reports whether two servers are equal, including their secrets. Hosts spell the same value differently, such as
 // ${userHome} and the path, so references count by their values.
 func (im *importer) same(a, b *server) bool {
@@ -402,10 +416,27 @@ func (im *importer) leaveOut(s *server, format string, args ...any) {
 	im.warnServer(s, format, args...)
 }
 
-// removeInvalid removes servers that package config would refuse for any values of their variables, with
-// a warning.
+// removeInvalid removes servers that package config would refuse, with a warning: one of them would keep all others from
+// being loaded. A variable whose value is not known may get any.
 func (im *importer) removeInvalid() {
-	set := func(string) (string, bool) { return "https://x.example", true }
+	const anything = "https://x.example"
+	values := make(map[string]string) // of the host
+	for _, p := range im.used() {
+		if p.moved {
+			values[p.name] = im.expand(p.text, func(*placeholder) string { return anything })
+		}
+	}
+	set := func(name string) (string, bool) {
+		if value, known := values[name]; known {
+			return value, true
+		}
+		if im.Into != nil {
+			if value, known := im.Into.Variable(name); known {
+				return value, true
+			}
+		}
+		return anything, true
+	}
 	read := config.WithReader(func(string) ([]byte, error) { return nil, nil })
 	im.servers = slices.DeleteFunc(im.servers, func(s *server) bool {
 		doc, err := encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{text("upstreams"), im.mapping(s)}})
@@ -415,9 +446,9 @@ func (im *importer) removeInvalid() {
 		var errs configfile.Errors
 		switch {
 		case errors.As(err, &errs):
-			im.warnServer(s, "is left out: %s: %s", strings.TrimPrefix(errs[0].Path, "upstreams."+s.name+"."), errs[0].Msg)
+			im.leaveOut(s, "is left out: %s: %s", strings.TrimPrefix(errs[0].Path, "upstreams."+s.name+"."), errs[0].Msg)
 		case err != nil:
-			im.warnServer(s, "is left out: %v", err)
+			im.leaveOut(s, "is left out: %v", err)
 		}
 		return err != nil
 	})

@@ -287,7 +287,7 @@ func (im *importer) move(key, value string, at configfile.Path) string {
 
 // variableName is the name of the variable for a key of an upstream.
 func variableName(upstream, key string) string {
-	up, name := config.InputVariable(config.NameOf(upstream)), strings.Trim(config.InputVariable(key), "_")
+	up, name := config.InputVariable(nameOf(upstream)), strings.Trim(config.InputVariable(key), "_")
 	if name == "" {
 		name = "VALUE"
 	}

@@ -61,6 +61,12 @@ func (im *importer) key(pr configfile.Pair, at configfile.Path) {
 	if configfile.IsNull(n) {
 		return
 	}
+	before := len(s.headers)
+	defer func() {
+		if len(s.headers) > before {
+			s.headerKeys = append(s.headerKeys, pr.Name)
+		}
+	}()
 	switch pr.Name {
 	case "command":
 		im.command(n, at)
@@ -302,7 +308,11 @@ func (im *importer) finish(p configfile.Path, local bool) {
 		im.noteSecrets(arg, im.at(p, "args").Item(i))
 	}
 	if len(s.headers) > 0 {
-		im.warn(p, "has a command, so headers are left out")
+		are := "are"
+		if slices.Equal(s.headerKeys, []string{"bearer_token_env_var"}) {
+			are = "is"
+		}
+		im.warn(p, "has a command, so %s %s left out", strings.Join(s.headerKeys, " and "), are)
 	}
 	s.headers, s.transport = nil, ""
 	s.cwd = im.absolute(s.cwd)
