@@ -85,6 +85,8 @@ func (o *addOptions) check(args []string, dash int) error {
 		return usageError{fmt.Errorf("%s has no scheme: gateway add %s %s://%s, or for a command: gateway add %s -- %s", args[1], args[0], usualScheme(args[1]), args[1], args[0], args[1])}
 	case remote && !isURL.MatchString(args[1]) && brokenURL.MatchString(args[1]):
 		return usageError{fmt.Errorf("%s is not a URL: write it as https://HOST/PATH", args[1])}
+	case dash > 1 && isURL.MatchString(args[1]):
+		return usageError{fmt.Errorf("an upstream has a URL or a command, not both: gateway add %s %s, or gateway add %s -- %s", args[0], args[1], args[0], strings.Join(args[2:], " "))}
 	case dash < 0 && !(remote && isURL.MatchString(args[1])), dash > 1:
 		return usageError{fmt.Errorf("write -- before the command, or give one URL: gateway add %s -- %s", args[0], strings.Join(args[1:], " "))}
 	case dash == 0:
@@ -128,8 +130,8 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 	out := cmd.OutOrStdout()
 	isNew := o.configPath() == ""
 	if isNew {
-		if hint := o.servedHint(nil); hint != "" {
-			folded(cmd.ErrOrStderr(), "note: %s: this begins a new one%s\n", noFile(), hint)
+		if hint := o.runsElsewhere(nil); hint != "" {
+			folded(cmd.ErrOrStderr(), "note: %s: add makes one%s to add to that one\n", noFile(), hint)
 		}
 		if err := writeNew(out, "gateway.yaml", false); err != nil {
 			return err

@@ -25,6 +25,7 @@ type edited struct {
 	name    string
 	file    *hostconfig.File
 	before  *config.Config // nil if the file has errors, such as no upstreams
+	errs    config.Errors  // the errors of the file
 	section string         // the key of the upstreams in the file
 	env     *hostconfig.File
 	values  string   // the new content of env
@@ -50,19 +51,14 @@ func (o *runOptions) configPath() string {
 	return ""
 }
 
-// nothingToEdit is the error if run would use no file.
-func (o *runOptions) nothingToEdit() error {
-	if hint := o.servedHint(nil); hint != "" {
-		return errors.New("there is no gateway.yaml here" + hint)
-	}
-	return errors.New("there is no gateway.yaml here; make one with gateway init, or name one with -c")
-}
-
 // edit opens the file that run would use.
 func (o *runOptions) edit() (*edited, error) {
 	name := o.configPath()
 	if name == "" {
-		return nil, o.nothingToEdit()
+		if hint := o.runsElsewhere(nil); hint != "" {
+			return nil, errors.New(noFile() + hint)
+		}
+		return nil, errors.New("there is no gateway.yaml here; make one with gateway init, or name one with -c")
 	}
 	file, err := hostconfig.Read(name)
 	if err == nil && !file.Exists {
@@ -86,7 +82,12 @@ func newEdited(name string, file *hostconfig.File) (*edited, error) {
 		}
 	}
 	note := config.WithFiles(func(_ string, data []byte) { e.reads = append(e.reads, string(data)) })
-	e.before, _ = config.Parse(name, file.Data, lookupEnv, ruleset.CheckConditions(), note) // save reports what is wrong
+	var wrong error // save reports it
+	e.before, wrong = config.Parse(name, file.Data, lookupEnv, ruleset.CheckConditions(), note)
+	if wrong == nil {
+		wrong = e.before.CheckLoops()
+	}
+	errors.As(wrong, &e.errs)
 	at := filepath.Join(filepath.Dir(name), defaultEnvFile)
 	if e.before != nil && e.before.EnvFile != "" {
 		at = e.before.EnvFile
@@ -170,6 +171,10 @@ func (e *edited) parse() (*config.Config, error) {
 // save writes the files if the new configuration is valid and only the named upstreams differ.
 func (e *edited) save(stderr io.Writer, changed ...string) error {
 	after, err := e.parse()
+	if old := e.oldErrors(err); len(old) > 0 {
+		folded(stderr, "nothing is changed: %s has these errors; correct them first:\n", e.name)
+		return old
+	}
 	if err != nil {
 		folded(stderr, "nothing is changed: %s would have these errors:\n", e.name)
 		return err
@@ -189,6 +194,20 @@ func (e *edited) save(stderr io.Writer, changed ...string) error {
 		return configfile.Unwritable(e.name, err)
 	}
 	return nil
+}
+
+// oldErrors returns those of the errors of the new configuration that the file has already, where they are in the file.
+func (e *edited) oldErrors(after error) (old config.Errors) {
+	var errs config.Errors
+	errors.As(after, &errs)
+	for _, had := range e.errs {
+		if slices.ContainsFunc(errs, func(now *config.Error) bool {
+			return now.File == had.File && now.Path == had.Path && now.Msg == had.Msg
+		}) {
+			old = append(old, had)
+		}
+	}
+	return old
 }
 
 // warnNew prints the warnings about upstreams that the file did not have before. Lines may have moved.

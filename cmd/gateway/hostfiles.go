@@ -101,8 +101,7 @@ func readHostFiles(out io.Writer, served servedFunc) []hostimport.File {
 func (e *edited) merge(cmd *cobra.Command, files []hostimport.File) (int, error) {
 	if e.before == nil {
 		fmt.Fprintln(cmd.ErrOrStderr(), "nothing is imported: fix these errors first:")
-		_, err := config.Load(e.name, lookupEnv)
-		return 0, err
+		return 0, e.errs
 	}
 	im, err := hostimport.Options{Into: e.before, Taken: e.taken, Program: programName(), Served: servedFor(cmd.Context(), e.name)}.Import(files...)
 	if err != nil {

@@ -67,19 +67,12 @@ func newImport() *cobra.Command {
 }
 
 func (o *importOptions) run(cmd *cobra.Command, args []string) error {
-	target := o.out
-	if o.merge {
-		if target = o.configPath(); target == "" {
-			return o.nothingToEdit()
-		}
-	}
-	served := servedFor(cmd.Context(), target)
-	files, err := o.files(cmd.ErrOrStderr(), args, served)
-	if err != nil {
-		return err
-	}
 	if o.merge {
 		e, err := o.edit()
+		if err != nil {
+			return err
+		}
+		files, err := o.files(cmd.ErrOrStderr(), args, servedFor(cmd.Context(), e.name))
 		if err != nil {
 			return err
 		}
@@ -87,6 +80,11 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 		if n > 0 {
 			fmt.Fprintf(cmd.OutOrStdout(), "Next: gateway check%s\n", withConfig(o.file))
 		}
+		return err
+	}
+	served := servedFor(cmd.Context(), o.out)
+	files, err := o.files(cmd.ErrOrStderr(), args, served)
+	if err != nil {
 		return err
 	}
 	opts := hostimport.Options{Program: programName(), Served: served}

@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"gopkg.in/yaml.v3"
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/configfile"
@@ -43,6 +45,9 @@ func (o *runOptions) remove(cmd *cobra.Command, name string) error {
 		}
 		return fmt.Errorf("there is no upstream %s in %s%s", configfile.Quote(name), e.name, didYouMean(name, names))
 	}
+	if lines := e.linesOf(config.NameOf(key)); len(lines) > 1 {
+		return fmt.Errorf("nothing is changed: %s has more than one upstream %s, at the lines %s; remove one by hand", e.name, name, strings.Join(lines, ", "))
+	}
 	before := string(e.Bytes())
 	if bad := e.Remove(e.section, key); bad != nil {
 		return config.Errors{bad}
@@ -60,6 +65,18 @@ func (o *runOptions) remove(cmd *cobra.Command, name string) error {
 	}
 	e.tellApplied(out)
 	return nil
+}
+
+// linesOf returns the lines of the upstreams of a name.
+func (e *edited) linesOf(name string) (lines []string) {
+	if all := configfile.Child(e.Root(), e.section); all != nil && all.Kind == yaml.MappingNode {
+		for i := 0; i < len(all.Content); i += 2 {
+			if key := all.Content[i]; config.NameOf(key.Value) == name {
+				lines = append(lines, strconv.Itoa(key.Line))
+			}
+		}
+	}
+	return lines
 }
 
 var variableRef = regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)`)

@@ -269,14 +269,14 @@ func (o *runOptions) load() (*config.Config, gateway.Source, error) {
 func (o *runOptions) loadSaying(stderr io.Writer) (*config.Config, gateway.Source, error) {
 	cfg, source, err := o.load()
 	if err == nil && source.File == "" && stderr != io.Discard {
-		folded(stderr, "note: %s: this is the built-in demo%s\n", noFile(), o.servedHint(cfg))
+		folded(stderr, "note: %s: this is the built-in demo%s\n", noFile(), o.runsElsewhere(cfg))
 	}
 	return cfg, source, err
 }
 
-// servedHint says how to use the file of the one gateway that this user runs, "" if there is none or there are several. cfg
-// may be nil.
-func (o *runOptions) servedHint(cfg *config.Config) string {
+// runsElsewhere says, for a message that there is no file, how to name the one of the only gateway that the user runs with
+// a file; "" if there is none or more than one.
+func (o *runOptions) runsElsewhere(cfg *config.Config) string {
 	all := serving(context.Background(), cfg)
 	if len(all) != 1 {
 		return ""
