@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
@@ -46,10 +47,19 @@ func newConnect() *cobra.Command {
 		ValidArgsFunction: completeHosts,
 		Args:              hostArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return o.list(cmd)
+			if len(args) > 0 {
+				return o.connect(cmd, args[0])
 			}
-			return o.connect(cmd, args[0])
+			for _, flag := range []string{"config", "profile", "http", "file", "yes", "print"} {
+				if f := cmd.Flags().Lookup(flag); f.Changed {
+					value := ""
+					if f.Value.Type() != "bool" {
+						value = " " + shellWord(f.Value.String())
+					}
+					return usageError{fmt.Errorf("--%s is for the host to connect, and there is none: gateway connect HOST --%s%s; HOST is one of %s", flag, flag, value, hostNames())}
+				}
+			}
+			return o.list(cmd)
 		},
 	}
 	o.configFlag(cmd)
@@ -117,6 +127,12 @@ func hostArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// isUsual reports whether the file of a host is at the usual place, whose folder connect makes.
+func (o *connectOptions) isUsual(h hostconfig.Host) bool {
+	usual, err := h.File(machine())
+	return o.at == "" || err == nil && absolute(o.at) == usual
+}
+
 // machine is this machine, as hosts see it.
 func machine() hostconfig.Machine {
 	home, _ := os.UserHomeDir() // the error means that there is none
@@ -151,6 +167,9 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 	h, f, err := o.read(host)
 	if err != nil {
 		return err
+	}
+	if _, err := os.Stat(f.Folder()); errors.Is(err, fs.ErrNotExist) && !o.isUsual(h) && !o.print { // it may be mistyped
+		return configfile.Unwritable(f.Name, err)
 	}
 	out := cmd.OutOrStdout()
 	if o.print {
@@ -190,14 +209,13 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 	switch _, err := os.Lstat(f.Backup()); {
 	case c.keepBackup && err == nil:
 		backup = " What it was without the gateway is still in " + filepath.Base(f.Backup()) + "."
-	case f.Exists && !c.keepBackup:
+	case c.keepBackup || !f.Exists:
+	case c.without != nil:
+		backup = " What it was without the gateway is in " + filepath.Base(f.Backup()) + "."
+	default:
 		backup = " What it was is in " + filepath.Base(f.Backup()) + "."
 	}
-	write := f.Replace
-	if c.keepBackup {
-		write = f.Overwrite
-	}
-	if err := write(c.after); err != nil {
+	if err := c.write(f); err != nil {
 		return configfile.Unwritable(f.Name, err)
 	}
 	folded(out, "%s is written.%s\n%s\n", tilde(f.Name), backup, h.ReloadOf(f.Name))
@@ -210,52 +228,6 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 		o.urlHint(cmd, h, e.Args[2])
 	}
 	return nil
-}
-
-// change is what connect does to the file of a host.
-type change struct {
-	after []byte
-	had   hostconfig.Entry // the entry that is replaced, if there is one
-	// keepBackup says that the file before the first connect is in the backup, or that there was none: it must stay so.
-	keepBackup bool
-}
-
-// isNone reports whether nothing changes in a file.
-func (c change) isNone(f *hostconfig.File) bool { return string(c.after) == string(f.Data) && f.Exists }
-
-// change adds an entry to the file of a host. It replaces another entry that connect has written.
-func (o *connectOptions) change(h hostconfig.Host, f *hostconfig.File, e hostconfig.Entry) (change, error) {
-	after, err := h.Connect(f.Data, o.name, e)
-	conflict, taken := errors.AsType[*hostconfig.Conflict](err)
-	if err != nil && !taken {
-		return change{}, connecting(err, h, f)
-	}
-	if !taken {
-		return change{after: after}, nil
-	}
-	before, err := f.Before()
-	if err != nil {
-		return change{}, err
-	}
-	had, _, err := h.Entry(f.Data, o.name, before)
-	if err != nil {
-		return change{}, err
-	}
-	if had.URL == "" && had.Command == "" {
-		return change{}, fmt.Errorf("%s: %w; choose another name with --name, or remove it first", f.Name, conflict)
-	}
-	if added := h.Added(f.Data, o.name); len(added) > 0 {
-		return change{}, fmt.Errorf("%s is connected already (%s), and connect did not write %s of that entry. To replace it: gateway disconnect %s%s, then connect again",
-			h.Title, conflict.Other, strings.Join(added, ", "), h.Name, o.place())
-	}
-	without, err := h.Disconnect(f.Data, o.name, before)
-	if err != nil {
-		return change{}, connecting(err, h, f)
-	}
-	if after, err = h.Connect(without, o.name, e); err != nil {
-		return change{}, connecting(err, h, f)
-	}
-	return change{after, had, string(without) == string(before)}, nil
 }
 
 // place are the flags that name the entry, for a command to print.
@@ -277,11 +249,17 @@ func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
 	}
 	before, err := f.Before()
 	if err != nil {
-		return err
+		return configfile.Unreadable(f.Backup(), err)
 	}
 	after, err := h.Disconnect(f.Data, o.name, before)
 	if errors.Is(err, hostconfig.ErrAbsent) {
-		folded(cmd.OutOrStdout(), "%s is not connected: %s has no server %q. Nothing is changed.\n", h.Title, tilde(f.Name), o.name)
+		hint := ""
+		if others := h.Gateways(f.Data, leadsToGateway(cmd.Context())); len(others) > 0 {
+			other := *o
+			other.name = others[0]
+			hint = fmt.Sprintf(" It has the gateway as %s: gateway disconnect %s%s", quotedNames(others), h.Name, other.place())
+		}
+		folded(cmd.OutOrStdout(), "%s is not connected: %s has no server %q. Nothing is changed.%s\n", h.Title, tilde(f.Name), o.name, hint)
 		return nil
 	}
 	if conflict, ok := errors.AsType[*hostconfig.Conflict](err); ok {

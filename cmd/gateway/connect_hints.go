@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -45,24 +47,39 @@ func localHint(errs io.Writer, cfg *config.Config) {
 
 // othersHint says which servers the host has beside the gateway, and how to put them behind it.
 func (o *connectOptions) othersHint(out io.Writer, h hostconfig.Host, f *hostconfig.File, e hostconfig.Entry, others []string) {
-	const most = 8
 	if len(others) == 0 {
 		return
-	}
-	var names []string
-	for _, name := range others[:min(len(others), most)] {
-		names = append(names, fmt.Sprintf("%q", console.Line(name)))
-	}
-	more := ""
-	if len(others) > most {
-		more = fmt.Sprintf(" and %d more", len(others)-most)
 	}
 	config := "" // that of a gateway with a URL is not known
 	if e.URL == "" {
 		config = withConfig(o.file)
 	}
-	folded(out, "%s has other servers: %s%s. To put them behind the gateway, run gateway import --merge%s %s, then remove them from %s: the tools of a server in both places appear twice.\n",
-		h.Title, strings.Join(names, ", "), more, config, shellWord(f.Name), tilde(f.Name))
+	folded(out, "%s has other servers: %s. To put them behind the gateway, run gateway import --merge%s %s, then remove them from %s: the tools of a server in both places appear twice.\n",
+		h.Title, quotedNames(others), config, shellWord(f.Name), tilde(f.Name))
+}
+
+// quotedNames names servers of a host, of many the first ones.
+func quotedNames(all []string) string {
+	const most = 8
+	var names []string
+	for _, name := range all[:min(len(all), most)] {
+		names = append(names, fmt.Sprintf("%q", console.Line(name)))
+	}
+	text := strings.Join(names, ", ")
+	if len(all) > most {
+		text += fmt.Sprintf(" and %d more", len(all)-most)
+	}
+	return text
+}
+
+// leadsToGateway returns a function that reports whether a URL is that of a gateway which the user runs. It looks for them
+// at its first call.
+func leadsToGateway(ctx context.Context) func(url string) bool {
+	running := sync.OnceValue(func() servedFunc { return servedFor(ctx, "") })
+	return func(url string) bool {
+		gateway, _ := running()(url)
+		return gateway != ""
+	}
 }
 
 // keyHint prints the header that an entry with a URL needs if the gateway requires or may require a key, because connect does not know

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/hostconfig"
 )
@@ -18,12 +19,13 @@ func (o *connectOptions) list(cmd *cobra.Command) error {
 	var rows [][]string
 	var faults []error
 	left := false // a host could be connected
+	isGateway := leadsToGateway(cmd.Context())
 	for _, h := range hostconfig.Hosts() {
 		name, err := h.File(machine())
 		if err != nil {
 			return err
 		}
-		state, err := o.state(h, name, style)
+		state, err := o.state(h, name, style, isGateway)
 		if err != nil {
 			faults = append(faults, err)
 		}
@@ -52,10 +54,10 @@ const (
 )
 
 // state says whether a host has the gateway, and what is wrong with its file.
-func (o *connectOptions) state(h hostconfig.Host, name string, style console.Style) (string, error) {
+func (o *connectOptions) state(h hostconfig.Host, name string, style console.Style, isGateway func(url string) bool) (string, error) {
 	f, err := hostconfig.Read(name)
 	if err != nil {
-		return style.Bad("unreadable"), err
+		return style.Bad("unreadable"), configfile.Unreadable(tilde(name), err)
 	}
 	if !f.Exists {
 		if _, err := os.Stat(filepath.Dir(name)); err == nil && filepath.Dir(name) != machine().Home {
@@ -65,18 +67,22 @@ func (o *connectOptions) state(h hostconfig.Host, name string, style console.Sty
 	}
 	before, err := f.Before()
 	if err != nil {
-		return style.Bad("unreadable"), err
+		return style.Bad("unreadable"), configfile.Unreadable(tilde(f.Backup()), err)
 	}
 	e, found, err := h.Entry(f.Data, o.name, before)
 	switch {
 	case err != nil:
 		return style.Bad("file has errors"), inFile(tilde(name), err)
-	case !found:
-		return notConnected, nil
 	case e.URL != "":
 		return style.Good("connected by URL"), nil
 	case e.Command != "":
 		return style.Good("connected"), nil
+	}
+	if others := h.Gateways(f.Data, isGateway); len(others) > 0 {
+		return style.Good("connected as " + quotedNames(others)), nil
+	}
+	if !found {
+		return notConnected, nil
 	}
 	return style.Warn("another server"), nil
 }

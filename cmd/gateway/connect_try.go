@@ -58,7 +58,11 @@ func tryURL(cmd *cobra.Command, e hostconfig.Entry) (hostconfig.Entry, answer) {
 				return right, authenticates
 			}
 		}
-		folded(cmd.ErrOrStderr(), "warning: %s does not speak MCP.\n", shown)
+		hint := ""
+		if strings.Contains(e.URL, endpoint.Path+"/") {
+			hint = "; after " + endpoint.Path + "/ a gateway expects the name of one of its profiles"
+		}
+		folded(cmd.ErrOrStderr(), "warning: %s does not speak MCP%s.\n", shown, hint)
 	}
 	return e, authenticates
 }
@@ -87,7 +91,7 @@ func isMCP(ctx context.Context, at string) (is bool, authenticates answer, err e
 	defer got.Body.Close()
 	kind, _, _ := mime.ParseMediaType(got.Header.Get("Content-Type"))
 	if got.StatusCode == http.StatusNotFound || got.StatusCode == http.StatusMethodNotAllowed || kind == "text/html" {
-		return false, unknown, nil
+		return false, no, nil
 	}
 	authenticates = no
 	if got.StatusCode == http.StatusUnauthorized || got.StatusCode == http.StatusForbidden {

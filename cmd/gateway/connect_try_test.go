@@ -34,6 +34,7 @@ func TestTryURL(t *testing.T) {
 		s.URL:                 s.URL + " does not speak MCP: connect uses " + s.URL + "/mcp, which does.\n",
 		s.URL + "/?key=k3y":   s.URL + "/ does not speak MCP: connect uses " + s.URL + "/mcp, which does.\n",
 		s.URL + "/page":       "warning: " + s.URL + "/page does not speak MCP.\n",
+		s.URL + "/mcp/codng":  "warning: " + s.URL + "/mcp/codng does not speak MCP; after /mcp/ a gateway expects the name of one of its profiles.\n",
 		gone.URL + "/mcp?k=1": "warning: nothing answers at " + gone.URL + "/mcp: start the gateway there before the host.\n",
 		untrusted.URL + "/mcp": "warning: " + untrusted.URL + "/mcp cannot be reached: the certificate of " + strings.TrimPrefix(untrusted.URL, "https://") +
 			" is signed by an authority that is not trusted here: make this machine trust that authority, on Linux with SSL_CERT_FILE=FILE\n",
@@ -54,7 +55,14 @@ func TestTryURL(t *testing.T) {
 		if tried.URL != right {
 			t.Errorf("%s: uses %s, want %s", url, tried.URL, right)
 		}
-		if (authenticates == yes) != strings.HasPrefix(right, s.URL+"/mcp") {
+		requires := unknown
+		switch {
+		case strings.Contains(want, " does not speak MCP") && right == url:
+			requires = no // of what is no gateway, nobody has a key
+		case strings.HasPrefix(right, s.URL+"/mcp"):
+			requires = yes
+		}
+		if authenticates != requires {
 			t.Errorf("%s: requires credentials: %v", url, authenticates)
 		}
 	}

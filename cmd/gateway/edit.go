@@ -94,7 +94,7 @@ func newEdited(name string, file *hostconfig.File) (*edited, error) {
 	}
 	var err error
 	if e.env, err = hostconfig.Read(at); err != nil {
-		return nil, err
+		return nil, configfile.Unreadable(at, err)
 	}
 	e.values, e.text = string(e.env.Data), string(file.Data)
 	return e, nil

@@ -148,9 +148,10 @@ func writeNew(out io.Writer, name string, force bool) error {
 	if kept != "" {
 		fmt.Fprintf(out, "The file before is kept as %s.\n", kept)
 	}
-	schema, err := hostconfig.Read(filepath.Join(filepath.Dir(name), schemaFile))
+	at := filepath.Join(filepath.Dir(name), schemaFile)
+	schema, err := hostconfig.Read(at)
 	if err != nil {
-		return err
+		return configfile.Unreadable(at, err)
 	}
 	if schema.Exists && !strings.Contains(string(schema.Data), config.SchemaID) {
 		return nil // the file of somebody else
@@ -169,8 +170,11 @@ func replaceKept(name string, force bool) (kept string, err error) {
 		return "", nil
 	}
 	f, err := hostconfig.Read(name)
-	if err != nil || !f.Exists || string(f.Data) == newConfiguration {
-		return "", err
+	if err != nil {
+		return "", configfile.Unreadable(name, err)
+	}
+	if !f.Exists || string(f.Data) == newConfiguration {
+		return "", nil
 	}
 	if err := f.Replace([]byte(newConfiguration)); err != nil {
 		return "", configfile.Unwritable(name, err)

@@ -83,11 +83,11 @@ func (u *unreadable) Error() string {
 	switch {
 	case errors.Is(u.err, fs.ErrNotExist):
 		text := u.path + ": there is no such file"
-		if at, err := filepath.Abs("."); err == nil && !filepath.IsAbs(u.path) {
-			where := " below "
-			if filepath.Dir(u.path) == "." {
-				where = " in "
-			}
+		where, folder := " in ", filepath.Dir(u.path)
+		if folder != "." && filepath.IsLocal(folder) {
+			where, folder = " below ", "."
+		}
+		if at, err := filepath.Abs(folder); err == nil && !filepath.IsAbs(u.path) {
 			text += where + at
 		}
 		return text + "; give the path of a gateway.yaml or of a host's mcp.json"

@@ -145,6 +145,23 @@ func TestLastComment(t *testing.T) {
 	}
 }
 
+// A list of servers that was not there before Connect goes with its last entry, unless it has a comment.
+func TestDisconnectWithList(t *testing.T) {
+	const entry = `"gateway": {"url": "http://127.0.0.1/mcp"}`
+	h, _ := Find("cursor")
+	for _, tc := range []struct{ before, data, after string }{
+		{`{}`, "{\n  \"mcpServers\": {\n    " + entry + "\n  },\n  \"a\": 1\n}\n", "{\n  \"a\": 1\n}\n"},
+		{``, `{"a": 1, "mcpServers": {` + entry + `}}`, `{"a": 1}`},
+		{`{}`, `{"a": 1, "mcpServers": {` + entry + `, "b": {}}}`, `{"a": 1, "mcpServers": {"b": {}}}`},
+		{`{}`, `{"a": 1, "mcpServers": {` + entry + ` /* mine */ }}`, `{"a": 1, "mcpServers": { /* mine */ }}`},
+		{`{"mcpServers": {}}`, `{"a": 1, "mcpServers": {` + entry + `}}`, `{"a": 1, "mcpServers": {}}`},
+	} {
+		if got, err := h.Disconnect([]byte(tc.data), "gateway", []byte(tc.before)); err != nil || string(got) != tc.after {
+			t.Errorf("%s\ngot  %q, %v\nwant %q", tc.data, got, err, tc.after)
+		}
+	}
+}
+
 // Disconnect removes the entry wherever it is, and nothing else.
 func TestDisconnectFromWithin(t *testing.T) {
 	const entry = `"gateway": {"command": "/b/gateway", "args": ["stdio", "-c", "/g.yaml"], "env": {"PATH": "/bin"}}`

@@ -50,8 +50,8 @@ type document interface {
 	whole() map[string]any
 	// add returns the file with an entry that it does not have.
 	add(name string, members []member) ([]byte, error)
-	// remove returns the file without an entry that it has.
-	remove(name string) ([]byte, error)
+	// remove returns the file without an entry that it has. emptyList says that the list goes too if it has nothing else.
+	remove(name string, emptyList bool) ([]byte, error)
 }
 
 func (h Host) parse(data []byte) (document, error) {
@@ -101,7 +101,7 @@ func (h Host) Added(data []byte, name string) []string {
 // Others returns the names of the servers of a file that are enabled, without the one under a name and without commands
 // of a gateway, sorted.
 func (h Host) Others(data []byte, name string) []string {
-	servers, _ := h.servers(data) // a file with errors has been reported by Connect
+	servers, _ := h.servers(data) // a file with errors has been reported before
 	var others []string
 	for other, value := range servers {
 		m, _ := value.(map[string]any)
@@ -112,6 +112,20 @@ func (h Host) Others(data []byte, name string) []string {
 	}
 	slices.Sort(others)
 	return others
+}
+
+// Gateways returns the names of the servers of a file that are commands of a gateway, or URLs of one as isGateway reports,
+// sorted.
+func (h Host) Gateways(data []byte, isGateway func(url string) bool) []string {
+	servers, _ := h.servers(data) // a file with errors has been reported before
+	var names []string
+	for name, value := range servers {
+		if e, is := entryOf(value); is && (e.URL == "" || isGateway(e.URL)) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // servers returns the decoded list of servers of a file, nil if there is none.
@@ -185,7 +199,7 @@ func (h Host) Connect(data []byte, name string, e Entry) ([]byte, error) {
 // server.
 //
 // before is the file before Connect, nil if it is not known. If only Connect has changed the file since, the
-// result is before.
+// result is before. A list of servers that before does not have goes with its last entry.
 func (h Host) Disconnect(data []byte, name string, before []byte) ([]byte, error) {
 	d, err := h.parse(data)
 	if err != nil {
@@ -208,11 +222,17 @@ func (h Host) Disconnect(data []byte, name string, before []byte) ([]byte, error
 			return before, nil
 		}
 	}
-	after, err := d.remove(name)
+	after, err := d.remove(name, before != nil && h.hasNoList(before))
 	if err != nil {
 		return nil, err
 	}
 	return after, h.verify(d, after, name, nil)
+}
+
+// hasNoList reports whether a file has no list of servers.
+func (h Host) hasNoList(data []byte) bool {
+	servers, err := h.servers(data)
+	return err == nil && servers == nil
 }
 
 // Snippet is a file of the host that has nothing but the entry.

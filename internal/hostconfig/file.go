@@ -36,9 +36,9 @@ func Read(name string) (*File, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: is no regular file", name)
+		return nil, errors.New("it is no regular file")
 	case info.Size() > maxFile:
-		return nil, fmt.Errorf("%s: is larger than 64 MB", name)
+		return nil, errors.New("it is larger than 64 MB")
 	}
 	f.Exists, f.mode = true, info.Mode().Perm()
 	f.Data, err = os.ReadFile(f.target)
@@ -60,6 +60,9 @@ func target(name string) string {
 	return name
 }
 
+// Folder is the folder of the file, or of what it links to.
+func (f *File) Folder() string { return filepath.Dir(f.target) }
+
 // Backup is the path of the backup, and of Before.
 func (f *File) Backup() string { return f.Name + backupSuffix }
 
@@ -75,12 +78,15 @@ func (f *File) Before() ([]byte, error) {
 // Replace replaces the file as a whole by other data, and keeps a backup of what it was. The file keeps its
 // permissions; a new one and its folder are readable for this user only. It is an error if the file has changed
 // since it was read.
-func (f *File) Replace(data []byte) error {
+func (f *File) Replace(data []byte) error { return f.ReplaceKeeping(data, f.Data) }
+
+// ReplaceKeeping is Replace with another content for the backup.
+func (f *File) ReplaceKeeping(data, backup []byte) error {
 	if err := f.unchanged(); err != nil {
 		return err
 	}
 	if f.Exists {
-		if err := atomicfile.Write(f.Backup(), f.Data, f.mode); err != nil {
+		if err := atomicfile.Write(f.Backup(), backup, f.mode); err != nil {
 			return fmt.Errorf("no backup can be written, so nothing is changed: %w", err)
 		}
 	} else if err := os.MkdirAll(filepath.Dir(f.target), 0o700); err != nil {

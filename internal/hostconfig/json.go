@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -224,9 +225,20 @@ func indentAt(data []byte, at int) string {
 	return indent
 }
 
-func (d *jsonDocument) remove(name string) ([]byte, error) {
+func (d *jsonDocument) remove(name string, emptyList bool) ([]byte, error) {
 	list, _ := find(d.root, d.key)
-	members := list.Value.(*hujson.Object).Members
+	if object := list.Value.(*hujson.Object); emptyList && len(object.Members) == 1 {
+		m := object.Members[0]
+		if comments := slices.Concat(m.Name.BeforeExtra, m.Value.AfterExtra, object.AfterExtra); len(bytes.TrimSpace(comments)) == 0 {
+			return d.cut(d.root, d.key), nil
+		}
+	}
+	return d.cut(list, name), nil
+}
+
+// cut returns the file without a member of an object.
+func (d *jsonDocument) cut(object hujson.Value, name string) []byte {
+	members := object.Value.(*hujson.Object).Members
 	i := 0
 	for members[i].Name.Value.(hujson.Literal).String() != name {
 		i++
@@ -253,7 +265,7 @@ func (d *jsonDocument) remove(name string) ([]byte, error) {
 	}
 	start, end = wholeLines(d.data, start, end)
 	edits.replace(start, end, "")
-	return append(bytes.Clone(d.bom), edits.apply(d.data)...), nil
+	return append(bytes.Clone(d.bom), edits.apply(d.data)...)
 }
 
 // wholeLines extends a range that has nothing but white space beside it on its lines to whole lines. Else it extends

@@ -90,7 +90,7 @@ func (d *tomlDocument) add(name string, members []member) ([]byte, error) {
 
 // remove removes the tables of an entry: each from its header to its last key. Comments that follow belong to the
 // next table, and stay.
-func (d *tomlDocument) remove(name string) ([]byte, error) {
+func (d *tomlDocument) remove(name string, _ bool) ([]byte, error) {
 	starts, own, err := d.expressions(name)
 	if err != nil {
 		return nil, err

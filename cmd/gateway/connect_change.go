@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"mcpgateway/internal/configfile"
+	"mcpgateway/internal/hostconfig"
+)
+
+// change is what connect does to the file of a host.
+type change struct {
+	after   []byte
+	had     hostconfig.Entry // the entry that is replaced, if there is one
+	without []byte           // the file without that entry, nil if there is none
+	// keepBackup says that the file before the first connect is in the backup, or that there was none: it must stay so.
+	keepBackup bool
+}
+
+// write changes the file. Its backup has no gateway, so that disconnect can restore it.
+func (c change) write(f *hostconfig.File) error {
+	switch {
+	case c.keepBackup:
+		return f.Overwrite(c.after)
+	case c.without != nil:
+		return f.ReplaceKeeping(c.after, c.without)
+	}
+	return f.Replace(c.after)
+}
+
+// isNone reports whether nothing changes in a file.
+func (c change) isNone(f *hostconfig.File) bool { return string(c.after) == string(f.Data) && f.Exists }
+
+// change adds an entry to the file of a host. It replaces another entry that connect has written.
+func (o *connectOptions) change(h hostconfig.Host, f *hostconfig.File, e hostconfig.Entry) (change, error) {
+	after, err := h.Connect(f.Data, o.name, e)
+	conflict, taken := errors.AsType[*hostconfig.Conflict](err)
+	if err != nil && !taken {
+		return change{}, connecting(err, h, f)
+	}
+	if !taken {
+		return change{after: after}, nil
+	}
+	before, err := f.Before()
+	if err != nil {
+		return change{}, configfile.Unreadable(f.Backup(), err)
+	}
+	had, _, err := h.Entry(f.Data, o.name, before)
+	if err != nil {
+		return change{}, err
+	}
+	if had.URL == "" && had.Command == "" {
+		return change{}, fmt.Errorf("%s: %w; choose another name with --name, or remove it first", f.Name, conflict)
+	}
+	if added := h.Added(f.Data, o.name); len(added) > 0 {
+		return change{}, fmt.Errorf("%s is connected already (%s), and connect did not write %s of that entry. To replace it: gateway disconnect %s%s, then connect again",
+			h.Title, conflict.Other, strings.Join(added, ", "), h.Name, o.place())
+	}
+	without, err := h.Disconnect(f.Data, o.name, before)
+	if err != nil {
+		return change{}, connecting(err, h, f)
+	}
+	if after, err = h.Connect(without, o.name, e); err != nil {
+		return change{}, connecting(err, h, f)
+	}
+	return change{after, had, without, string(without) == string(before)}, nil
+}
