@@ -17,6 +17,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/configfile"
+	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/hostimport"
 )
 
@@ -120,6 +121,14 @@ func usualScheme(at string) string {
 		return "http"
 	}
 	return "https"
+}
+
+// urlOf is the URL of the MCP server that a host without a scheme most likely has.
+func urlOf(at string) string {
+	if !strings.Contains(at, "/") {
+		at += endpoint.Path
+	}
+	return usualScheme(at) + "://" + at
 }
 
 func (o *addOptions) run(cmd *cobra.Command, args []string) error {

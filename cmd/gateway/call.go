@@ -59,6 +59,11 @@ func newCall() *cobra.Command {
 			if len(args) == 0 || len(args) > 2 {
 				return usageError{errors.New("call needs the name of a tool and at most one JSON object of arguments; gateway list tools shows the names")}
 			}
+			for _, a := range o.args { // before the server starts
+				if strings.Index(a, "=") < 1 {
+					return usageError{fmt.Errorf("--arg %q: it must be NAME=VALUE", a)}
+				}
+			}
 			return nil
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -225,10 +230,7 @@ func (o *callOptions) withArgs(v *gateway.InProcess, who *call.Principal, name s
 		schema = wire.ValueOf(t.Entry.Raw).Get("inputSchema").Get("properties")
 	}
 	for _, a := range o.args {
-		key, text, ok := strings.Cut(a, "=")
-		if !ok || key == "" {
-			return nil, usageError{fmt.Errorf("--arg %q: it must be NAME=VALUE", a)}
-		}
+		key, text, _ := strings.Cut(a, "=")
 		given = wire.SetMember(given, key, argument(schema.Get(key), text))
 	}
 	o.noteUnknown(schema, given)

@@ -76,6 +76,9 @@ func (o *visitOptions) config(stderr io.Writer) (*config.Config, string, error) 
 	if o.file != "" || o.as != "" {
 		return nil, "", usageError{errors.New("--url replaces the upstreams and the principal: remove -c and --as")}
 	}
+	if isHost.MatchString(o.url) {
+		return nil, "", usageError{fmt.Errorf("--url %s has no scheme: write --url %s", o.url, urlOf(o.url))}
+	}
 	u := config.DefaultUpstream(urlUpstream)
 	none := ""
 	u.URL, u.Prefix = o.url, &none
