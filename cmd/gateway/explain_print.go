@@ -18,9 +18,9 @@ import (
 type explained struct {
 	*inspect.ExplanationReport
 	Authentication *authentication `json:"authentication,omitempty"`
-	// BreakerSince is since when the gateway that runs with the file fails calls of the
-	// upstream immediately.
+	// BreakerSince and BreakerState are those of the status of the gateway that runs with the file.
 	BreakerSince *time.Time `json:"breaker_open_since,omitempty"`
+	BreakerState string     `json:"breaker_state,omitempty"`
 	// NeedsRestart are the keys about authentication of which that gateway has the values of its start.
 	NeedsRestart []string `json:"needs_restart,omitempty"`
 }
@@ -32,7 +32,7 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 		if about != nil && !about.Accepted {
 			r.Effect, r.Rule, r.File, r.Line, r.Challenge, r.Limits = policy.Deny.String(), "", "", 0, nil, nil
 		}
-		return printJSON(out, explained{r, about, breaker, o.running.needsRestart})
+		return printJSON(out, explained{r, about, breaker.BreakerSince, breaker.BreakerState, o.running.needsRestart})
 	}
 	s := console.StyleOf(out, lookupEnv)
 	if err := about.printBefore(out, s); err != nil {
@@ -67,9 +67,9 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 		folded(out, "Its name there is %s; a call of %s is refused.\n", s.Bold(console.Line(r.NameThere)), console.Line(r.Item))
 	}
 	printArguments(out, s, r)
-	if breaker != nil {
-		folded(out, "%s: the circuit breaker of %s opened %s ago in the running gateway: calls fail at once,\nuntil one that is let through succeeds.\n",
-			s.Warn("warning"), r.Upstream, console.Ago(time.Since(*breaker)))
+	if at := breaker.BreakerSince; at != nil {
+		folded(out, "%s: the circuit breaker of %s opened %s ago in the running gateway%s.\n",
+			s.Warn("warning"), r.Upstream, console.Ago(time.Since(*at)), breakerText(breaker))
 	}
 	fmt.Fprintln(out)
 	if err := printSteps(out, s, r); err != nil || len(r.Limits) == 0 {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/inspect"
@@ -14,19 +13,19 @@ import (
 // inForce is where the gateway that runs with the file may answer otherwise than the file says. It is empty without such a
 // gateway.
 type inForce struct {
-	name         string                // of the gateway
-	breakers     map[string]*time.Time // since when it fails calls of an upstream at once
-	needsRestart []string              // the keys about authentication of which it has the values of its start
+	name         string                            // of the gateway
+	breakers     map[string]inspect.UpstreamStatus // the upstreams with a circuit breaker that is not closed
+	needsRestart []string                          // the keys about authentication of which it has the values of its start
 }
 
 // askInForce asks the gateways that this user runs with the file.
 func askInForce(ctx context.Context, cfg *config.Config, file string) inForce {
 	asked := reachOptions{runOptions: runOptions{file: file}, timeout: maxAskUser}
-	out := inForce{breakers: make(map[string]*time.Time)}
+	out := inForce{breakers: make(map[string]inspect.UpstreamStatus)}
 	for _, r := range asked.ofFile(ctx, cfg) {
 		for _, u := range r.status.Upstreams {
-			if u.BreakerSince != nil && out.breakers[u.Name] == nil {
-				out.breakers[u.Name] = u.BreakerSince
+			if _, known := out.breakers[u.Name]; u.BreakerSince != nil && !known {
+				out.breakers[u.Name] = u
 			}
 		}
 		if keys := authNeedsRestart(r.status); len(keys) > 0 && out.needsRestart == nil {

@@ -183,7 +183,7 @@ func (a *authentication) printBefore(out io.Writer, s console.Style) error {
 // printRefused prints the answer for credentials without a principal.
 func (o *explainOptions) printRefused(out io.Writer, q *inspect.Question, a *authentication) error {
 	if o.json {
-		return printJSON(out, explained{&inspect.ExplanationReport{Item: q.Public, Effect: policy.Deny.String(), Steps: []inspect.StepReport{}}, a, nil, o.running.needsRestart})
+		return printJSON(out, explained{ExplanationReport: &inspect.ExplanationReport{Item: q.Public, Effect: policy.Deny.String(), Steps: []inspect.StepReport{}}, Authentication: a, NeedsRestart: o.running.needsRestart})
 	}
 	return a.print(out, console.StyleOf(out, lookupEnv))
 }

@@ -229,7 +229,7 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 			fmt.Fprintf(out, "\n%s\n", console.Wrap(console.Line(text), "", columns))
 		}
 		if b := u.BreakerSince; b != nil {
-			text := fmt.Sprintf("%s: the circuit breaker opened %s ago: calls fail at once, until one that is let through succeeds", u.Name, console.Ago(now.Sub(*b)))
+			text := fmt.Sprintf("%s: the circuit breaker opened %s ago%s", u.Name, console.Ago(now.Sub(*b)), breakerText(u))
 			fmt.Fprintf(out, "\n%s\n", console.Wrap(console.Line(text), "", columns))
 		}
 		if f := u.LastFailed; f != nil {
@@ -239,6 +239,14 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 		}
 	}
 	return nil
+}
+
+// breakerText says what happens to calls of an upstream with a circuit breaker that is not closed, as the end of a sentence.
+func breakerText(u inspect.UpstreamStatus) string {
+	if u.BreakerState == inspect.BreakerHalfOpen {
+		return " and is half-open: the next call is tried, and calls go on if the server answers it"
+	}
+	return ": calls fail at once, until one that is let through succeeds"
 }
 
 // printGlobs prints the first globs that match nothing, and nothing if there are none.

@@ -527,19 +527,28 @@ func (g *Gateway) down() []string {
 	return all
 }
 
-// failing returns the upstreams whose circuit breakers are open, and failingParts, one sentence each.
+// failing returns the upstreams whose circuit breakers are not closed, and failingParts, one sentence each.
 func (g *Gateway) failing() []string {
 	all := g.failingParts()
 	for _, e := range g.generation.Load().entries {
-		if sessions, since := e.active.Load().health.Open(); sessions > 0 {
-			in := fmt.Sprintf("%d sessions", sessions)
-			if sessions == 1 {
-				in = "1 session"
-			}
-			all = append(all, fmt.Sprintf("upstream %s fails calls at once: its circuit breaker is open in %s, since %s", e.name, in, since.UTC().Format(time.RFC3339)))
+		open, halfOpen := e.active.Load().health.Breakers()
+		if open.Sessions > 0 {
+			all = append(all, fmt.Sprintf("upstream %s fails calls at once: its circuit breaker is open in %s, since %s",
+				e.name, sessionCount(open.Sessions), open.Since.UTC().Format(time.RFC3339)))
+		}
+		if halfOpen.Sessions > 0 {
+			all = append(all, fmt.Sprintf("upstream %s has answered no call since %s: its circuit breaker is half-open in %s, so the next call is tried",
+				e.name, halfOpen.Since.UTC().Format(time.RFC3339), sessionCount(halfOpen.Sessions)))
 		}
 	}
 	return all
+}
+
+func sessionCount(n int) string {
+	if n == 1 {
+		return "1 session"
+	}
+	return fmt.Sprintf("%d sessions", n)
 }
 
 // failingParts returns the store that is away, the issuers whose keys cannot be fetched and a certificate that cannot be

@@ -99,7 +99,7 @@ func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
 			call.Template: len(s.Catalog.Templates), call.Prompt: len(s.Catalog.Prompts),
 		},
 	}
-	_, u.BreakerSince = e.conn.health.Open()
+	u.OpenBreakers, u.HalfOpenBreakers = e.conn.health.Breakers()
 	for _, v := range e.unset {
 		u.Unset = append(u.Unset, inspect.UnsetVariable{
 			Name: v.Name, File: v.Place.File, Line: v.Place.Line, Column: v.Place.Col, Path: v.Place.Path, Message: v.Place.Msg,

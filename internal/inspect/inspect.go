@@ -58,8 +58,8 @@ type Upstream struct {
 	LastError *Trouble
 	// LastFailed is the last call that failed, nil if none has.
 	LastFailed *FailedCall
-	// BreakerSince is since when a circuit breaker is open, zero if none is.
-	BreakerSince time.Time
+	// OpenBreakers and HalfOpenBreakers are the circuit breakers of its sessions that are not closed.
+	OpenBreakers, HalfOpenBreakers connector.Breakers
 }
 
 // Profile is how a profile is at one moment.

@@ -66,10 +66,18 @@ type UpstreamStatus struct {
 	LastError   string      `json:"last_error,omitempty"`
 	LastErrorAt *time.Time  `json:"last_error_at,omitempty"`
 	LastFailed  *FailedCall `json:"last_failed_call,omitempty"`
-	// BreakerSince is since when a circuit breaker is open, so that calls fail immediately.
-	BreakerSince *time.Time  `json:"breaker_open_since,omitempty"`
+	// BreakerSince is since when the calls fail that have opened a circuit breaker. It is absent while all are closed.
+	BreakerSince *time.Time `json:"breaker_open_since,omitempty"`
+	// BreakerState is BreakerOpen or BreakerHalfOpen with BreakerSince.
+	BreakerState string      `json:"breaker_state,omitempty"`
 	URLs         []URLReport `json:"urls,omitempty"` // if it has several
 }
+
+// The states of circuit breakers that are not closed: calls fail immediately, or the next one is tried.
+const (
+	BreakerOpen     = "open"
+	BreakerHalfOpen = "half-open"
+)
 
 // FailedCall is a call that an upstream answered with an error or did not answer.
 type FailedCall struct {
@@ -239,8 +247,10 @@ func (u Upstream) status(t *traffic) UpstreamStatus {
 		s.LastError, s.LastErrorAt = u.LastError.Reason, &u.LastError.At
 	}
 	s.LastFailed = u.LastFailed
-	if !u.BreakerSince.IsZero() {
-		s.BreakerSince = &u.BreakerSince
+	if u.OpenBreakers.Sessions > 0 {
+		s.BreakerSince, s.BreakerState = &u.OpenBreakers.Since, BreakerOpen
+	} else if u.HalfOpenBreakers.Sessions > 0 {
+		s.BreakerSince, s.BreakerState = &u.HalfOpenBreakers.Since, BreakerHalfOpen
 	}
 	for _, at := range u.URLs {
 		s.URLs = append(s.URLs, URLReport{at.Name, at.Sessions, at.Reason})

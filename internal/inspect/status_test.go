@@ -66,25 +66,29 @@ func TestStatus(t *testing.T) {
 
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	i := New(upstreamsOnly{all: []Upstream{
-		{Name: "a", State: connector.Ready, Since: at, Items: [call.Kinds]int{call.Tool: 2}, LastError: &Trouble{"it fell", at}, BreakerSince: at},
+		{Name: "a", State: connector.Ready, Since: at, Items: [call.Kinds]int{call.Tool: 2}, LastError: &Trouble{"it fell", at}, OpenBreakers: connector.Breakers{Sessions: 1, Since: at}},
 		{Name: "b", State: connector.Down, Since: at, Reason: "gone"},
+		{Name: "c", State: connector.Ready, Since: at, HalfOpenBreakers: connector.Breakers{Sessions: 1, Since: at}},
 	}})
 	s, err := i.Status(Process{Version: "1", Mode: "http", Started: at, Metrics: registry})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Sessions != 3 || s.Calls != 107 || s.PID == 0 || len(s.Upstreams) != 2 {
+	if s.Sessions != 3 || s.Calls != 107 || s.PID == 0 || len(s.Upstreams) != 3 {
 		t.Fatalf("%+v", s)
 	}
-	a, b := s.Upstreams[0], s.Upstreams[1]
+	a, b, c := s.Upstreams[0], s.Upstreams[1], s.Upstreams[2]
 	if a.State != "ready" || !a.Since.Equal(at) || a.Calls != 100 || a.Failed != 9 || a.Items["tools"] != 2 || a.LastError != "it fell" {
 		t.Errorf("a: %+v", a)
 	}
 	if a.P95 == nil || *a.P95 < .054 || *a.P95 > .056 { // half of the durations between .01 and .1
 		t.Errorf("p95: %v", a.P95)
 	}
-	if a.BreakerSince == nil || !a.BreakerSince.Equal(at) || b.BreakerSince != nil {
-		t.Errorf("the breakers are open since %v and %v", a.BreakerSince, b.BreakerSince)
+	if a.BreakerSince == nil || !a.BreakerSince.Equal(at) || b.BreakerSince != nil || c.BreakerSince == nil {
+		t.Errorf("the breakers are open since %v, %v and %v", a.BreakerSince, b.BreakerSince, c.BreakerSince)
+	}
+	if a.BreakerState != BreakerOpen || b.BreakerState != "" || c.BreakerState != BreakerHalfOpen {
+		t.Errorf("the states of the breakers: %q, %q, %q", a.BreakerState, b.BreakerState, c.BreakerState)
 	}
 	if b.State != "down" || b.Reason != "gone" || b.Calls != 0 || b.P95 != nil || b.LastErrorAt != nil {
 		t.Errorf("b: %+v", b)

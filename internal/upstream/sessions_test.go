@@ -256,8 +256,8 @@ func TestBreakersOfSessionsPerPrincipal(t *testing.T) {
 			}
 		}), func(o *Options) { o.Sharing, o.Health = PerPrincipal, health })
 		open := func() int {
-			n, _ := health.Open()
-			return n
+			open, _ := health.Breakers()
+			return open.Sessions
 		}
 		for range 8 {
 			h.call(t.Context(), modernCallBy("carl"))

@@ -10,9 +10,13 @@ import (
 // breaker is the circuit breaker of one session. After some failed calls in a row it
 // refuses calls, so that no call waits for a server that fails or hangs.
 //
-//	closed ── failures in a row ──▶ open ── after Open, the next call ──▶ half-open
-//	   ▲                              ▲                                      │
-//	   └── any answer ────────────────┴────────── the trial call fails ──────┘
+//	closed ── failures in a row ──▶ open ── after Open ──▶ half-open
+//	   ▲                              ▲                        │
+//	   └── any answer ────────────────┴── the next call fails ─┘
+//
+// The next call after Open is the trial; until it ends, or Open has passed again, other calls
+// are refused. The state changes without a call too: it is for operators, who would else
+// read for ever that calls fail at once if nobody calls the server any more.
 //
 // Only failures of the server count, see [failureOf]. Calls that fail together, such as all
 // calls in flight when the server restarts, count once: except for a timeout, a failure
@@ -37,8 +41,9 @@ type breaker struct {
 	mu       sync.Mutex
 	state    breakerState
 	failures failureRun
-	until    time.Time // when the next call may be a trial
-	ended    bool      // the connector has ended
+	until    time.Time   // when the next call may be a trial
+	timer    *time.Timer // ends the state open at that time; nil before the first
+	ended    bool        // the connector has ended
 }
 
 // breakerState is the state of a breaker.
@@ -47,7 +52,7 @@ type breakerState uint8
 const (
 	breakerClosed breakerState = iota
 	breakerOpen
-	breakerHalfOpen // a trial call runs
+	breakerHalfOpen // the next call is a trial, or one runs
 )
 
 // String returns the name of the state in metrics and logs.
@@ -193,7 +198,6 @@ func (b *breaker) skipped(a admission) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.state == breakerHalfOpen {
-		b.become(breakerOpen)
 		b.until = time.Time{}
 	}
 }
@@ -290,6 +294,9 @@ func (b *breaker) connected(moved bool) (closed bool) {
 // holds mu.
 func (b *breaker) close() bool {
 	before := b.state
+	if b.timer != nil {
+		b.timer.Stop()
+	}
 	b.become(breakerClosed)
 	b.failures = failureRun{}
 	b.alerted.Store(false)
@@ -300,6 +307,20 @@ func (b *breaker) close() bool {
 func (b *breaker) open(now time.Time, limits HealthSettings) {
 	b.become(breakerOpen)
 	b.until = now.Add(limits.Open)
+	if b.timer == nil {
+		b.timer = time.AfterFunc(limits.Open, b.halfOpen)
+	} else {
+		b.timer.Reset(limits.Open)
+	}
+}
+
+// halfOpen ends the state open after its time, if no call has done that.
+func (b *breaker) halfOpen() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state == breakerOpen && !time.Now().Before(b.until) { // else it has opened again meanwhile
+		b.become(breakerHalfOpen)
+	}
 }
 
 // become changes the state. The caller holds mu.

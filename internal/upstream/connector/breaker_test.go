@@ -131,11 +131,15 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 				if retry < 1 || retry > int64(openFor/time.Second) || !data.Get("retryable").Bool() || data.Get("upstream").Str() != "files" {
 					t.Errorf("data %s", data.Raw())
 				}
-				if open, _ := breakers.Open(); open != 1 || state("open") != 1 || testutil.ToFloat64(metrics.trips.WithLabelValues("files")) != 1 {
-					t.Errorf("%d sessions are open, %v in the metric", open, state("open"))
+				if open, halfOpen := breakers.Breakers(); open.Sessions != 1 || halfOpen.Sessions != 0 || state("open") != 1 || testutil.ToFloat64(metrics.trips.WithLabelValues("files")) != 1 {
+					t.Errorf("%d sessions are open, %v in the metric", open.Sessions, state("open"))
 				}
 
 				time.Sleep(openFor)
+				synctest.Wait()
+				if open, halfOpen := breakers.Breakers(); open.Sessions != 0 || halfOpen.Sessions != 1 || state("open") != 0 || state("half-open") != 1 {
+					t.Errorf("after %s without a call %d sessions are open and %d half-open, %v and %v in the metric", openFor, open.Sessions, halfOpen.Sessions, state("open"), state("half-open"))
+				}
 				if got := r.doTool(t.Context(), "echo"); !strings.HasPrefix(got, "error") || isOpen(got) {
 					t.Errorf("the trial: %s", got)
 				}
@@ -150,8 +154,8 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 						t.Errorf("after recovery: %s", got)
 					}
 				}
-				if open, _ := breakers.Open(); open != 0 || state("open")+state("half-open") != 0 {
-					t.Errorf("%d sessions are open, %v in the metric", open, state("open"))
+				if open, halfOpen := breakers.Breakers(); open.Sessions+halfOpen.Sessions != 0 || state("open")+state("half-open") != 0 {
+					t.Errorf("%d sessions are open, %v in the metric", open.Sessions, state("open"))
 				}
 				for message, want := range map[string]int{"the circuit breaker is open: calls fail at once": 1, "the circuit breaker is closed: calls are sent again": 1} {
 					if got := logs.FilterMessage(message).Len(); got != want {

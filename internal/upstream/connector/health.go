@@ -23,12 +23,12 @@ type Health struct {
 	lone    atomic.Pointer[loneFailures] // since the last answer in any session; nil for none
 
 	mu   sync.Mutex
-	open map[*breaker]failureRun // those that are not closed
+	open map[*breaker]unclosed
 }
 
 // NewHealth returns a Health with these settings.
 func NewHealth(s HealthSettings) *Health {
-	h := &Health{open: make(map[*breaker]failureRun)}
+	h := &Health{open: make(map[*breaker]unclosed)}
 	h.Set(s)
 	return h
 }
@@ -79,24 +79,41 @@ func (h *Health) changed(b *breaker, to breakerState, run failureRun) {
 	if to == breakerClosed {
 		delete(h.open, b)
 	} else {
-		h.open[b] = run
+		h.open[b] = unclosed{to, run.since}
 	}
 }
 
-// Open returns the number of sessions whose breaker is open or half-open, and since when
-// the first of them fails.
-func (h *Health) Open() (sessions int, since time.Time) {
+// unclosed is a breaker that is not closed.
+type unclosed struct {
+	state breakerState
+	since time.Time // when the first call failed
+}
+
+// Breakers are the breakers of an upstream that are in the same state.
+type Breakers struct {
+	Sessions int
+	Since    time.Time // when the first call of the first of them failed
+}
+
+// Breakers returns the breakers that are open, which refuse calls, and those that are
+// half-open, which try the next one.
+func (h *Health) Breakers() (open, halfOpen Breakers) {
 	if h == nil {
-		return 0, time.Time{}
+		return open, halfOpen
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, run := range h.open {
-		if since.IsZero() || run.since.Before(since) {
-			since = run.since
+	for _, u := range h.open {
+		of := &open
+		if u.state == breakerHalfOpen {
+			of = &halfOpen
+		}
+		of.Sessions++
+		if of.Since.IsZero() || u.since.Before(of.Since) {
+			of.Since = u.since
 		}
 	}
-	return len(h.open), since
+	return open, halfOpen
 }
 
 // settingsCheck is how often a connector looks whether probes were turned on.
