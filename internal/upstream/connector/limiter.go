@@ -116,11 +116,14 @@ func (p *fairLimiter) enqueue(w *waiter) error {
 	share, all := q.share[w.owner]+1, len(q.all)+1
 	if share+all > q.max+1 {
 		most := q.largestShare()
-		if all <= q.max || most == nil || q.share[most.owner] <= share {
-			return p.overloaded()
+		switch {
+		case all <= q.max:
+			return p.overloaded(fmt.Sprintf("; %d of these are of this client, and one client may fill no more of the queue (max_queue %d) than is left for the others", share-1, q.max))
+		case most == nil || q.share[most.owner] <= share:
+			return p.overloaded("")
 		}
 		most.limiter.dequeue(most)
-		most.turn <- most.limiter.overloaded()
+		most.turn <- most.limiter.overloaded("")
 	}
 	q.all = append(q.all, w)
 	q.count(1)
@@ -144,8 +147,9 @@ func (q *limiterQueue) largestShare() *waiter {
 	return most
 }
 
-func (p *fairLimiter) overloaded() error {
-	return &protocol.CallError{Reason: fmt.Sprintf("overloaded: %d calls run and %d wait", p.size-p.free, len(p.queue.all)), NotSent: true, RetryAfter: protocol.RetryOverloaded}
+// overloaded returns the error of a call that may not wait. why ends its reason; "" says that the queue is full.
+func (p *fairLimiter) overloaded(why string) error {
+	return &protocol.CallError{Reason: fmt.Sprintf("overloaded: %d calls run and %d wait%s", p.size-p.free, len(p.queue.all), why), NotSent: true, RetryAfter: protocol.RetryOverloaded}
 }
 
 // dequeue takes a call out of the queue. It returns false if the call is not in the

@@ -97,6 +97,34 @@ func TestQueueShare(t *testing.T) {
 	})
 }
 
+// The error of a call says whether the queue is full, or the client has its share of it.
+func TestReasonOfTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		p := newFairLimiter(1, newLimiterQueue(6))
+		p.tryAcquire()
+		wait := func(owner uint64, calls int) {
+			for range calls {
+				go p.acquire(ctx, owner)
+				synctest.Wait()
+			}
+		}
+		wait(1, 3)
+		want := "overloaded: 1 calls run and 3 wait; 3 of these are of this client, and one client may fill no more of the queue (max_queue 6) than is left for the others"
+		if got := p.acquire(ctx, 1).Error(); got != want {
+			t.Errorf("the share is reached: %s\nwant %s", got, want)
+		}
+		wait(2, 1)
+		wait(3, 1)
+		wait(4, 1)
+		if got := p.acquire(ctx, 1).Error(); got != "overloaded: 1 calls run and 6 wait" {
+			t.Errorf("the queue is full: %s", got)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // A cancelled call leaves the queue. A slot that it acquires too late goes to the
 // next call.
 func TestCancelledCallLeavesTheQueue(t *testing.T) {
