@@ -57,7 +57,7 @@ func (s *Server) serveBatch(p *postResponse, r *http.Request, principal *call.Pr
 		return
 	}
 	if refused := p.reserved.acquireCalls(len(parts) - 1); refused != nil {
-		s.refuse(p.w, r, refused)
+		s.refuse(p.w, r, principal, refused)
 		return
 	}
 	p.sess = sess

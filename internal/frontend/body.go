@@ -2,6 +2,7 @@ package frontend
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -99,7 +100,7 @@ func setBodyDeadline(w http.ResponseWriter, r *http.Request) (timed bool) {
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation, timed bool) (*buffer, *refusal) {
 	limit := s.options.Limits.MaxMessage
 	if r.ContentLength > int64(limit) {
-		return nil, &refusal{status: http.StatusRequestEntityTooLarge, reason: bodyTooLarge}
+		return nil, bodyOver(limit, wire.ID{})
 	}
 	buf := newBuffer()
 	refuse := func(f *refusal) (*buffer, *refusal) {
@@ -120,7 +121,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation
 		buf.b = buf.b[:len(buf.b)+n]
 		switch size := len(buf.b); {
 		case size > limit:
-			return refuse(&refusal{http.StatusRequestEntityTooLarge, bodyTooLarge, requestIn(buf.b)})
+			return refuse(bodyOver(limit, requestIn(buf.b)))
 		case err == io.EOF:
 			if refused := h.acquireBody(size); refused != nil { // a reused buffer may have been large enough
 				return refuse(refused)
@@ -140,7 +141,10 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *reservation
 	}
 }
 
-const bodyTooLarge = "the body is larger than the limit"
+// bodyOver refuses a body of more than limit bytes.
+func bodyOver(limit int, id wire.ID) *refusal {
+	return &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than the limit of %d bytes", limit), id}
+}
 
 // requestIn returns the id of the request in an invalid message, or in the beginning of a
 // message, and the zero ID if there is none.
@@ -154,7 +158,7 @@ func responseIn(data []byte) wire.ID { return wire.ScanEnvelope(data).ResponseID
 func (s *Server) skipBody(w http.ResponseWriter, r *http.Request) *refusal {
 	switch n, err := io.CopyN(io.Discard, r.Body, freeBody+1); {
 	case n > freeBody:
-		return &refusal{status: http.StatusRequestEntityTooLarge, reason: bodyTooLarge}
+		return bodyOver(freeBody, wire.ID{})
 	case err != io.EOF:
 		return &refusal{status: http.StatusBadRequest, reason: "the body could not be read"}
 	}

@@ -16,7 +16,7 @@ import (
 // whose connection broke.
 func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, principal *call.Principal) {
 	if len(r.Header[wire.HeaderSession]) == 0 {
-		s.refuseWithoutSession(w, r)
+		s.refuseWithoutSession(w, r, principal)
 		return
 	}
 	sess, client, ok := s.findSession(w, r, principal, wire.ID{})
@@ -24,7 +24,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request, principal *cal
 		return
 	}
 	if !parseAccept(r.Header["Accept"]).events {
-		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name text/event-stream"})
+		s.refuse(w, r, principal, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name text/event-stream"})
 		return
 	}
 	eventID, single := header(r, wire.HeaderLastEvent)
@@ -108,9 +108,9 @@ func (s *Server) refuseGet(w http.ResponseWriter, r *http.Request, principal *ca
 	case errors.Is(err, stream.ErrEventsLost):
 		refuseID(http.StatusGone)
 	case errors.Is(err, session.ErrTooManyStreams):
-		s.refuseBusy(w, r, wire.ID{}, http.StatusTooManyRequests, err.Error())
+		s.refuseBusy(w, r, principal, wire.ID{}, http.StatusTooManyRequests, err.Error())
 	case errors.Is(err, errStopped), errors.Is(err, errNotNow):
-		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, err.Error())
+		s.refuseBusy(w, r, principal, wire.ID{}, http.StatusServiceUnavailable, err.Error())
 	default:
 		s.rejectMessage(w, r, principal, wire.ID{}, http.StatusNotFound, errNoSession)
 	}

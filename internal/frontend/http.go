@@ -24,7 +24,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case http.MethodGet, http.MethodDelete:
 		if !s.serves(principal.Profile, wire.EraLegacy) {
-			s.refuseWithoutSession(w, r)
+			s.refuseWithoutSession(w, r, principal)
 			return
 		}
 	}
@@ -35,7 +35,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.serveDelete(w, r, principal)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
-		s.refuse(w, r, &refusal{status: http.StatusMethodNotAllowed, reason: "this HTTP method is not served here"})
+		s.refuse(w, r, principal, &refusal{status: http.StatusMethodNotAllowed, reason: "this HTTP method is not served here"})
 	}
 }
 
@@ -43,7 +43,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // requests that ServeHTTP serves. If not, it answers the request.
 func (s *Server) AdmitPage(w http.ResponseWriter, r *http.Request) bool {
 	if reason := s.settings.Load().Refusal(r); reason != "" {
-		s.refuse(w, r, &refusal{status: http.StatusForbidden, reason: reason}, origins(r)...)
+		s.refuse(w, r, nil, &refusal{status: http.StatusForbidden, reason: reason}, origins(r)...)
 		return false
 	}
 	return true
@@ -69,7 +69,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *call.Principal {
 	}
 	if r.Method != http.MethodPost && r.ContentLength != 0 {
 		if refused := s.skipBody(w, r); refused != nil {
-			s.refuse(w, r, refused)
+			s.refuse(w, r, principal, refused)
 			return nil
 		}
 	}
@@ -87,30 +87,30 @@ func untilCredentialsExpire(r *http.Request, principal *call.Principal) (context
 
 func (s *Server) servePost(w http.ResponseWriter, r *http.Request, principal *call.Principal, timed bool) {
 	if refused := checkContentType(r); refused != nil {
-		s.refuse(w, r, refused)
+		s.refuse(w, r, principal, refused)
 		return
 	}
 	p := &postResponse{s: s, w: w, r: r, ctx: r.Context(), reserved: reservation{s: s, share: s.requestShare(r, principal)}}
 	defer p.cleanUp()
 	if p.accepts = parseAccept(r.Header["Accept"]); !p.accepts.json && !p.accepts.events {
-		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name application/json or text/event-stream, better both"})
+		s.refuse(w, r, principal, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name application/json or text/event-stream, better both"})
 		return
 	}
 	if p.codings = parseAcceptEncoding(r.Header["Accept-Encoding"]); p.codings.refusesAll() {
-		s.refuse(w, r, errNoCoding)
+		s.refuse(w, r, principal, errNoCoding)
 		return
 	}
 	if s.stopped.Load() {
-		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, "the gateway is shutting down")
+		s.refuseBusy(w, r, principal, wire.ID{}, http.StatusServiceUnavailable, "the gateway is shutting down")
 		return
 	}
 	if refused := p.reserved.acquireCalls(1); refused != nil {
-		s.refuse(w, r, refused)
+		s.refuse(w, r, principal, refused)
 		return
 	}
 	body, refused := s.readBody(w, r, &p.reserved, timed)
 	if refused != nil {
-		s.refuse(w, r, refused)
+		s.refuse(w, r, principal, refused)
 		return
 	}
 	p.body = body

@@ -30,7 +30,7 @@ func (s *Server) initialize(p *postResponse, r *http.Request, principal *call.Pr
 	a, sess := x.openSession(session.Config{Claims: claims, Counted: true, Share: p.reserved.share})
 	switch {
 	case a.err == errTooManySessions || a.err == errSessionShare:
-		s.refuseNewSession(p.w, r, m.ID, a.err)
+		s.refuseNewSession(p.w, r, principal, m.ID, a.err)
 		return true
 	case sess != nil:
 		p.w.Header()[wire.HeaderSession] = []string{sess.ID()}
@@ -54,12 +54,12 @@ func sessionRefusal(err error) *wire.Error {
 }
 
 // refuseNewSession answers a client that gets no session.
-func (s *Server) refuseNewSession(w http.ResponseWriter, r *http.Request, id wire.ID, why *wire.Error) {
+func (s *Server) refuseNewSession(w http.ResponseWriter, r *http.Request, principal *call.Principal, id wire.ID, why *wire.Error) {
 	status := http.StatusServiceUnavailable
 	if why == errSessionShare {
 		status = http.StatusTooManyRequests
 	}
-	s.countRefused(zapcore.WarnLevel, "sessions are refused for now: "+why.Message, w, r, status, reasonOf(status, 0), zap.Int("max_sessions", s.options.Limits.MaxSessions))
+	s.countRefused(zapcore.WarnLevel, "sessions are refused for now: "+why.Message, w, r, status, reasonOf(status, 0), zap.String("principal", principal.Subject), zap.Int("max_sessions", s.options.Limits.MaxSessions))
 	s.answerRefused(w, &refusal{status, why.Message, id})
 }
 

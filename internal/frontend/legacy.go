@@ -113,9 +113,9 @@ func (s *Server) findSession(w http.ResponseWriter, r *http.Request, principal *
 func (s *Server) refuseSession(w http.ResponseWriter, r *http.Request, id wire.ID, principal *call.Principal, reason error) {
 	switch reason {
 	case fairshare.ErrExhausted, fairshare.ErrShareExceeded:
-		s.refuseNewSession(w, r, id, sessionRefusal(reason))
+		s.refuseNewSession(w, r, principal, id, sessionRefusal(reason))
 	case errStopped: // not 404: the session goes on at another replica
-		s.refuseBusy(w, r, id, http.StatusServiceUnavailable, reason.Error())
+		s.refuseBusy(w, r, principal, id, http.StatusServiceUnavailable, reason.Error())
 	default:
 		s.refuseUnknownSession(w, r, id, principal, reason)
 	}
@@ -208,7 +208,7 @@ func (x *exchange) answerUnknown() answer {
 // serveDelete ends a session.
 func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, principal *call.Principal) {
 	if len(r.Header[wire.HeaderSession]) == 0 {
-		s.refuseWithoutSession(w, r)
+		s.refuseWithoutSession(w, r, principal)
 		return
 	}
 	sess, _, ok := s.findSession(w, r, principal, wire.ID{})

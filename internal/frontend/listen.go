@@ -18,7 +18,7 @@ func (s *Server) listen(p *postResponse, r *http.Request, x *exchange) {
 		return
 	}
 	if !p.accepts.events {
-		s.refuse(p.w, r, &refusal{http.StatusNotAcceptable, "Accept must name text/event-stream for subscriptions/listen", x.id})
+		s.refuse(p.w, r, x.call.Principal, &refusal{http.StatusNotAcceptable, "Accept must name text/event-stream for subscriptions/listen", x.id})
 		return
 	}
 	share := p.reserved.share
@@ -27,7 +27,7 @@ func (s *Server) listen(p *postResponse, r *http.Request, x *exchange) {
 		if err == fairshare.ErrShareExceeded {
 			refused.status, refused.reason = http.StatusTooManyRequests, "this client has as many listen streams as one client may have: close unused ones"
 		}
-		s.refuse(p.w, r, refused)
+		s.refuse(p.w, r, x.call.Principal, refused)
 		return
 	}
 	stays := false
@@ -49,7 +49,7 @@ func (s *Server) listen(p *postResponse, r *http.Request, x *exchange) {
 	c := sub.stream.Connect()
 	s.listens.add(sub)
 	if s.draining.Load() { // checked after add, so that Drain misses no stream
-		s.refuseBusy(p.w, r, x.id, http.StatusServiceUnavailable, errStopped.Error())
+		s.refuseBusy(p.w, r, x.call.Principal, x.id, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
 	p.reserved.release() // the budget of listen streams counts it from now on

@@ -140,9 +140,13 @@ func (s *Server) LargeHeader(w http.ResponseWriter, r *http.Request) {
 	s.countRefused(zapcore.InfoLevel, "request refused", w, r, http.StatusRequestHeaderFieldsTooLarge, refusedSize, zap.String("reason", "the header is too large"))
 }
 
-// refuse answers a request by an HTTP status, and counts and logs it.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, f *refusal, fields ...zap.Field) {
+// refuse answers a request by an HTTP status, and counts and logs it. The principal is nil
+// before the sender is authenticated.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, principal *call.Principal, f *refusal, fields ...zap.Field) {
 	reason, fields := reasonOf(f.status, 0), append(fields, zap.String("reason", f.reason))
+	if principal != nil {
+		fields = append(fields, zap.String("principal", principal.Subject))
+	}
 	switch {
 	case f.isBusy():
 		s.countRefused(zapcore.WarnLevel, "requests are refused for now: "+f.reason, w, r, f.status, reason, fields...)
@@ -171,14 +175,14 @@ func (s *Server) answerRefused(w http.ResponseWriter, f *refusal) {
 
 // refuseWithoutSession refuses a GET or DELETE without a session: only legacy sessions
 // have these methods.
-func (s *Server) refuseWithoutSession(w http.ResponseWriter, r *http.Request) {
+func (s *Server) refuseWithoutSession(w http.ResponseWriter, r *http.Request, principal *call.Principal) {
 	w.Header().Set("Allow", "POST")
-	s.refuse(w, r, &refusal{status: http.StatusMethodNotAllowed, reason: "this HTTP method is served for sessions only"})
+	s.refuse(w, r, principal, &refusal{status: http.StatusMethodNotAllowed, reason: "this HTTP method is served for sessions only"})
 }
 
 // refuseBusy refuses a request because a limit is reached, or the server stops.
-func (s *Server) refuseBusy(w http.ResponseWriter, r *http.Request, id wire.ID, status int, reason string) {
-	s.refuse(w, r, &refusal{status, reason, id})
+func (s *Server) refuseBusy(w http.ResponseWriter, r *http.Request, principal *call.Principal, id wire.ID, status int, reason string) {
+	s.refuse(w, r, principal, &refusal{status, reason, id})
 }
 
 // refuseDraining refuses a new call while the server drains. The call was not begun, so

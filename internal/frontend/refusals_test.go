@@ -127,6 +127,17 @@ func TestRefusedEndpointsOfPrincipals(t *testing.T) {
 	}
 }
 
+// A body that is too large is logged with its sender and the limit.
+func TestRefusedBodyIsLoggedWithItsSender(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Logger: zap.New(core), Limits: Limits{MaxMessage: 100},
+		Authenticate: func(*http.Request) (*call.Principal, error) { return &call.Principal{Subject: "ann"}, nil }})
+	do(s, request(t, strings.NewReader(strings.Repeat(" ", 101))))
+	if n := logs.FilterField(zap.String("principal", "ann")).FilterField(zap.String("reason", "the body is larger than the limit of 100 bytes")).Len(); n != 1 {
+		t.Errorf("the log has %v", logs.All())
+	}
+}
+
 // The path is logged as it was sent: decoded, an escaped slash looks like the path of a profile. The query is not logged.
 func TestRefusedPathIsLoggedAsSent(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)

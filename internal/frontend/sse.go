@@ -33,7 +33,7 @@ func (s *Server) ServeSSE(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.serves(principal.Profile, wire.EraLegacy) {
-		s.refuse(w, r, &refusal{status: http.StatusBadRequest, reason: "HTTP+SSE is for legacy clients, which this profile does not serve"})
+		s.refuse(w, r, principal, &refusal{status: http.StatusBadRequest, reason: "HTTP+SSE is for legacy clients, which this profile does not serve"})
 		return
 	}
 	query := r.URL.Query()
@@ -44,14 +44,14 @@ func (s *Server) ServeSSE(w http.ResponseWriter, r *http.Request) {
 		s.postSSE(w, r, principal, query[sseParam], timed)
 	default: // clients of newer transports try POST first, and try GET after this status
 		w.Header().Set("Allow", "GET")
-		s.refuse(w, r, &refusal{status: http.StatusMethodNotAllowed, reason: "begin a session with GET, and post its messages to the URL that the first event names"})
+		s.refuse(w, r, principal, &refusal{status: http.StatusMethodNotAllowed, reason: "begin a session with GET, and post its messages to the URL that the first event names"})
 	}
 }
 
 // openSSE serves a peer until one side ends the stream.
 func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, principal *call.Principal) {
 	if !parseAccept(r.Header["Accept"]).events {
-		s.refuse(w, r, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name text/event-stream"})
+		s.refuse(w, r, principal, &refusal{status: http.StatusNotAcceptable, reason: "Accept must name text/event-stream"})
 		return
 	}
 	st := s.newEventStream(wire.EraLegacy)
@@ -61,11 +61,11 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, principal *call
 	p.remote, p.share = r.RemoteAddr, share
 	defer p.close()
 	if s.draining.Load() {
-		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
+		s.refuseBusy(w, r, principal, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
 	if why := s.sessions.Reserve(share); why != nil {
-		s.refuseNewSession(w, r, wire.ID{}, sessionRefusal(why))
+		s.refuseNewSession(w, r, principal, wire.ID{}, sessionRefusal(why))
 		return
 	}
 	defer s.sessions.Release(share)
@@ -73,7 +73,7 @@ func (s *Server) openSSE(w http.ResponseWriter, r *http.Request, principal *call
 	s.peers.add(p)
 	defer s.peers.remove(p)
 	if s.draining.Load() { // checked after add, so that Drain misses no peer
-		s.refuseBusy(w, r, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
+		s.refuseBusy(w, r, principal, wire.ID{}, http.StatusServiceUnavailable, errStopped.Error())
 		return
 	}
 	st.SendEvent(wire.Event{Name: "endpoint", Data: []byte(s.endpointOf(r, p.id))})
@@ -94,7 +94,7 @@ func (s *Server) endpointOf(r *http.Request, id string) string {
 // postSSE handles a message of a peer.
 func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, principal *call.Principal, names []string, timed bool) {
 	if refused := checkContentType(r); refused != nil {
-		s.refuse(w, r, refused)
+		s.refuse(w, r, principal, refused)
 		return
 	}
 	p, reason := s.peers.get(names[0], principal)
@@ -112,7 +112,7 @@ func (s *Server) postSSE(w http.ResponseWriter, r *http.Request, principal *call
 	defer h.release()
 	body, refused := s.readBody(w, r, h, timed)
 	if refused != nil {
-		s.refuse(w, r, refused)
+		s.refuse(w, r, principal, refused)
 		return
 	}
 	if elsewhere != "" {

@@ -83,7 +83,7 @@ func (s *Server) answerPost(w http.ResponseWriter, r *http.Request, principal *c
 	case http.StatusNotFound:
 		s.refuseUnknownSession(w, r, id, principal, session.ErrUnknown)
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		s.refuseBusy(w, r, id, status, why.Message)
+		s.refuseBusy(w, r, principal, id, status, why.Message)
 	default:
 		s.rejectMessage(w, r, principal, id, http.StatusBadRequest, why)
 	}
