@@ -74,6 +74,26 @@ func TestRepeatsOnce(t *testing.T) {
 	}
 }
 
+// An answer over the limit is as large the next time, also that of a tool that may be called again.
+func TestLargeAnswerIsNotRetryable(t *testing.T) {
+	s := &script{on: map[string]on{
+		wire.MethodToolsList: func(w http.ResponseWriter, _ *http.Request, m wire.Message) { answerJSON(w, m, upstreamtest.TwoTools) },
+		wire.MethodToolsCall: func(w http.ResponseWriter, _ *http.Request, m wire.Message) {
+			answerJSON(w, m, `{"content":[{"type":"text","text":"`+strings.Repeat("x", 4096)+`"}]}`)
+		},
+	}}
+	at, err := url.Parse(serve(t, s).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{Server: Server{HTTP: &httpconn.Config{URL: at}, Era: wire.EraLegacy, MaxMessage: 4096}})
+	r.watch.wait(t, isReady)
+	_, err = r.Do(t.Context(), upstreamtest.ToolCall("read", "a", &upstreamtest.Peer{}))
+	data := upstreamtest.DataOf(t, err)
+	contains(t, "data", data, `"reason":"the server's answer is larger than 4096 bytes"`)
+	contains(t, "data", data, `"retryable":false`)
+}
+
 // If a call breaks with its server, and nothing listens when it is sent again, the error is that of the first attempt: the
 // server had the call.
 func TestRepeatThatReachesNobody(t *testing.T) {

@@ -63,7 +63,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	if context.Cause(&g.Scope) == errSilent {
 		c.probe(protocol.CallTimedOut)
 	}
-	if f, ok := errors.AsType[*protocol.CallError](err); !ok || !f.MayHaveExecuted && !f.Unauthenticated {
+	if f, ok := errors.AsType[*protocol.CallError](err); !ok || !f.MayHaveExecuted && !f.Unauthenticated && !f.TooLarge {
 		retryable = retryable || c.mayRepeat(cl)
 	}
 	c.o.Logger.Debug("call failed", zap.String("request", cl.ID), zap.String("method", cl.Method), c.o.why(err))
