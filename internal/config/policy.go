@@ -337,7 +337,7 @@ func (doc *document) checkUpstreamsOf(r *locatedRule) {
 		switch near := plaintext.Nearest(pattern, names); {
 		case near != "":
 			r.at.d.Errorf(at, p, "there is no upstream %s; did you mean %q?", configfile.Quote(pattern), near)
-		case len(names) <= maxNamed:
+		case len(names) > 0 && len(names) <= maxNamed:
 			r.at.d.Errorf(at, p, "there is no upstream %s; there are: %s", configfile.Quote(pattern), strings.Join(names, ", "))
 		default:
 			r.at.d.Errorf(at, p, "there is no upstream %s", configfile.Quote(pattern))
