@@ -132,7 +132,11 @@ func reloadText(r inspect.ReloadReport) string {
 	if r.OtherKeys && r.Keys == nil { // a gateway of an earlier version
 		parts = append(parts, "changed other keys")
 	}
-	if len(parts) == 0 {
+	switch {
+	case len(parts) > 0:
+	case r.Status == inspect.ReloadUnchanged && len(r.NeedsRestart) > 0: // the file may have changed
+		return "nothing changes without a restart"
+	default:
 		return r.Status
 	}
 	return r.Status + ", " + strings.Join(parts, "; ")
