@@ -67,7 +67,7 @@ func (o *statusOptions) run(cmd *cobra.Command) error {
 	if o.json {
 		return printJSON(out, all)
 	}
-	return printStatuses(out, console.StyleOf(out, lookupEnv), console.Columns(out), all, time.Now())
+	return printStatuses(out, console.StyleOf(out, lookupEnv), console.Columns(out), all, time.Now(), allDetails)
 }
 
 // statuses asks all gateways.
@@ -105,13 +105,13 @@ func (o *statusOptions) follow(ctx context.Context, cmd *cobra.Command) error {
 	defer ticker.Stop()
 	clear := "\x1b[2J"
 	for {
-		var page strings.Builder
+		var screen string
 		if all, err := o.statuses(ctx); err != nil {
-			fmt.Fprintln(&page, console.Wrap(err.Error(), "", console.Columns(out)))
-		} else if err := printStatuses(&page, style, console.Columns(out), all, time.Now()); err != nil {
+			screen = screenLines(console.Wrap(err.Error(), "", console.Columns(out)), 0, console.Rows(out), style)
+		} else if screen, err = screenOf(all, console.Columns(out), console.Rows(out), style, time.Now()); err != nil {
 			return err
 		}
-		if _, err := io.WriteString(out, clear+"\x1b[H"+screenLines(page.String(), console.Rows(out), style)+"\x1b[J"); err != nil {
+		if _, err := io.WriteString(out, clear+"\x1b[H"+screen+"\x1b[J"); err != nil {
 			return err
 		}
 		clear = ""
@@ -125,100 +125,191 @@ func (o *statusOptions) follow(ctx context.Context, cmd *cobra.Command) error {
 	}
 }
 
+// screenOf is the page about all gateways for a terminal: with as many details as have room.
+func screenOf(all []*inspect.Status, columns, rows int, style console.Style, now time.Time) (string, error) {
+	var page strings.Builder
+	total, lines := 0, 0
+	for d := allDetails; ; d++ {
+		page.Reset()
+		if err := printStatuses(&page, style, columns, all, now, d); err != nil {
+			return "", err
+		}
+		lines = strings.Count(page.String(), "\n")
+		total = max(total, lines)
+		if rows == 0 || lines < rows-1 || d == problemsFirst {
+			return screenLines(page.String(), max(0, total-lines), rows, style), nil
+		}
+	}
+}
+
 // screenLines is a page for a terminal that reports each key, without what was there before: at most rows lines, of which
-// the last says how to end, and whether lines of the page have no room.
-func screenLines(page string, rows int, style console.Style) string {
+// the last says how to end, and how many lines have no room, with those that the page leaves out.
+func screenLines(page string, left, rows int, style console.Style) string {
 	lines, end := strings.SplitAfter(strings.TrimRight(page, "\n")+"\n\n", "\n"), "Press a key to end."
 	lines = lines[:len(lines)-1]
 	if more := len(lines) - (rows - 1); rows > 0 && more > 0 {
-		lines = lines[:rows-1]
-		end += fmt.Sprintf(" %s; gateway status prints all.", console.Count(more, "more line"))
+		lines, left = lines[:rows-1], left+more
+	}
+	if left > 0 {
+		end += fmt.Sprintf(" %s; gateway status prints all.", console.Count(left, "more line"))
 	}
 	return strings.ReplaceAll(strings.Join(lines, "")+style.Dim(end), "\n", "\x1b[K\r\n") + "\x1b[K"
 }
 
-func printStatuses(out io.Writer, style console.Style, columns int, all []*inspect.Status, now time.Time) error {
+// details says how much is printed about gateways.
+type details int
+
+const (
+	allDetails    details = iota
+	fewDetails            // without profiles and last failed calls
+	problemsFirst         // the problems of all gateways, and then their upstreams
+)
+
+func printStatuses(out io.Writer, style console.Style, columns int, all []*inspect.Status, now time.Time, d details) error {
 	for i, s := range all {
-		if i > 0 {
+		p := statusPage{out, style, columns, s, now}
+		if i > 0 && d != problemsFirst {
 			fmt.Fprintln(out)
 		}
-		if err := printStatus(out, style, columns, s, now); err != nil {
+		p.title()
+		if d == problemsFirst {
+			p.problems()
+			p.upstreamProblems("")
+			continue
+		}
+		p.facts()
+		p.problems()
+		p.warnings()
+		fmt.Fprintln(out)
+		if err := p.upstreams(); err != nil {
 			return err
 		}
+		p.upstreamProblems("\n")
+		if d == allDetails {
+			if err := printProfiles(out, style, columns, s.Profiles); err != nil {
+				return err
+			}
+			p.lastFailed()
+		}
+	}
+	if d != problemsFirst {
+		return nil
+	}
+	for _, s := range all {
+		p := statusPage{out, style, columns, s, now}
+		fmt.Fprintln(out)
+		if len(all) > 1 {
+			p.title()
+		}
+		if err := p.upstreams(); err != nil {
+			return err
+		}
+		p.warnings()
 	}
 	return nil
 }
 
-func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Status, now time.Time) error {
+// statusPage prints the parts of what there is to say about a gateway.
+type statusPage struct {
+	out     io.Writer
+	style   console.Style
+	columns int
+	*inspect.Status
+	now time.Time
+}
+
+// say prints a sentence.
+func (p *statusPage) say(set func(string) string, indent, format string, args ...any) {
+	text := console.Wrap(console.Line(fmt.Sprintf(format, args...)), indent, p.columns)
+	if set != nil {
+		text = set(text)
+	}
+	fmt.Fprintln(p.out, text)
+}
+
+func (p *statusPage) title() {
 	source := "the demo"
-	if s.File != "" {
-		source = tilde(s.File)
+	if p.File != "" {
+		source = tilde(p.File)
 	}
-	say := func(format string, args ...any) {
-		fmt.Fprintln(out, console.Wrap(console.Line(fmt.Sprintf(format, args...)), "", columns))
-	}
-	fmt.Fprintln(out, style.Bold(console.Cut("gateway "+s.Version+": "+source, columns)))
+	fmt.Fprintln(p.out, p.style.Bold(console.Cut("gateway "+p.Version+": "+source, p.columns)))
+}
+
+func (p *statusPage) facts() {
 	where := "for the host that started it"
-	if s.URL != "" {
-		where = "on " + s.URL + ", admin on " + s.AdminURL
+	if p.URL != "" {
+		where = "on " + p.URL + ", admin on " + p.AdminURL
 	}
-	say("Process %d has served for %s %s.", s.PID, console.Ago(now.Sub(s.Since)), where)
-	if s.URL != "" {
-		say("Clients have %s open.", cmp.Or(console.Count(s.Sessions, "session"), "no session"))
+	p.say(nil, "", "Process %d has served for %s %s.", p.PID, console.Ago(p.now.Sub(p.Since)), where)
+	if p.URL != "" {
+		p.say(nil, "", "Clients have %s open.", cmp.Or(console.Count(p.Sessions, "session"), "no session"))
 	}
-	if r := s.Reload; r != nil {
-		say("Last reload %s ago: %s.", console.Ago(now.Sub(r.At)), reloadText(r.ReloadReport))
+	if r := p.Reload; r != nil {
+		p.say(nil, "", "Last reload %s ago: %s.", console.Ago(p.now.Sub(r.At)), reloadText(r.ReloadReport))
+	}
+}
+
+// problems prints what is wrong with the gateway itself and its last reload.
+func (p *statusPage) problems() {
+	warn, bad := p.style.Warn, p.style.Bad
+	if r := p.Reload; r != nil {
 		if len(r.NeedsRestart) > 0 {
-			fmt.Fprintln(out, style.Warn(console.Wrap("Restart it for: "+console.Line(strings.Join(r.NeedsRestart, ", ")), "  ", columns)))
+			p.say(warn, "  ", "Restart it for: %s", strings.Join(r.NeedsRestart, ", "))
 		}
 		for _, k := range r.Kept {
-			fmt.Fprintln(out, style.Bad(console.Wrap(console.Line(k.String()), "  ", columns)))
+			p.say(bad, "  ", "%s", k)
 		}
 		for _, e := range r.Errors {
-			fmt.Fprintln(out, style.Bad(console.Wrap(console.Line(reloadError(e)), "  ", columns)))
+			p.say(bad, "  ", "%s", reloadError(e))
 		}
+	}
+	for _, w := range p.Waiting {
+		p.say(warn, "", "Not ready: %s", w)
+	}
+	for _, f := range p.Failing {
+		p.say(warn, "", "Failing: %s", f)
+	}
+	if p.AuditError != "" {
+		p.say(bad, "", "Calls are refused while the audit cannot be written. The last attempt: %s", p.AuditError)
+	}
+}
+
+// warnings prints what may be wrong with the configuration.
+func (p *statusPage) warnings() {
+	if r := p.Reload; r != nil {
 		for _, w := range warningsOf(r.ReloadReport) {
-			fmt.Fprintln(out, style.Warn(console.Wrap(console.Line(w), "  ", columns)))
+			p.say(p.style.Warn, "  ", "%s", w)
 		}
 	}
 	var ofRules, ofProfiles []string
-	for _, glob := range s.UnmatchedGlobs {
+	for _, glob := range p.UnmatchedGlobs {
 		if strings.HasPrefix(glob, "profiles.") {
 			ofProfiles = append(ofProfiles, glob)
 		} else {
 			ofRules = append(ofRules, glob)
 		}
 	}
-	printGlobs(out, style, columns, "Globs that deny or confirm nothing", ofRules)
-	printGlobs(out, style, columns, "Globs of profiles that deny nothing", ofProfiles)
-	for _, w := range s.Waiting {
-		fmt.Fprintln(out, style.Warn(console.Wrap("Not ready: "+console.Line(w), "", columns)))
-	}
-	for _, f := range s.Failing {
-		fmt.Fprintln(out, style.Warn(console.Wrap("Failing: "+console.Line(f), "", columns)))
-	}
-	if s.AuditError != "" {
-		text := "Calls are refused while the audit cannot be written. The last attempt: " + s.AuditError
-		fmt.Fprintln(out, style.Bad(console.Wrap(console.Line(text), "", columns)))
-	}
-	fmt.Fprintln(out)
+	printGlobs(p.out, p.style, p.columns, "Globs that deny or confirm nothing", ofRules)
+	printGlobs(p.out, p.style, p.columns, "Globs of profiles that deny nothing", ofProfiles)
+}
+
+func (p *statusPage) upstreams() error {
 	var rows [][]string
-	for _, u := range s.Upstreams {
-		rows = append(rows, upstreamRow(style, u, now))
+	for _, u := range p.Upstreams {
+		rows = append(rows, upstreamRow(p.style, u, p.now))
 	}
-	if err := console.FoldedTable(out, style, columns, []string{"UPSTREAM", "STATE", "SINCE", "CALLS", "FAILED", "P95", "ITEMS"}, rows); err != nil {
-		return err
-	}
-	if err := printProfiles(out, style, columns, s.Profiles); err != nil {
-		return err
-	}
-	for _, u := range s.Upstreams {
+	return console.FoldedTable(p.out, p.style, p.columns, []string{"UPSTREAM", "STATE", "SINCE", "CALLS", "FAILED", "P95", "ITEMS"}, rows)
+}
+
+// upstreamProblems prints what is wrong with the upstreams, each after a gap.
+func (p *statusPage) upstreamProblems(gap string) {
+	for _, u := range p.Upstreams {
 		text := ""
 		switch {
 		case u.Reason != "":
 			text = fmt.Sprintf("%s is %s: %s", u.Name, u.State, u.Reason)
 		case u.LastError != "" && u.State != "ready" && u.State != "idle":
-			text = fmt.Sprintf("%s had an error %s ago: %s", u.Name, console.Ago(now.Sub(*u.LastErrorAt)), u.LastError)
+			text = fmt.Sprintf("%s had an error %s ago: %s", u.Name, console.Ago(p.now.Sub(*u.LastErrorAt)), u.LastError)
 		}
 		for _, at := range u.URLs {
 			if at.Why != "" {
@@ -226,19 +317,24 @@ func printStatus(out io.Writer, style console.Style, columns int, s *inspect.Sta
 			}
 		}
 		if text != "" {
-			fmt.Fprintf(out, "\n%s\n", console.Wrap(console.Line(text), "", columns))
+			fmt.Fprint(p.out, gap)
+			p.say(nil, "", "%s", text)
 		}
 		if b := u.BreakerSince; b != nil {
-			text := fmt.Sprintf("%s: the circuit breaker opened %s ago%s", u.Name, console.Ago(now.Sub(*b)), breakerText(u))
-			fmt.Fprintf(out, "\n%s\n", console.Wrap(console.Line(text), "", columns))
-		}
-		if f := u.LastFailed; f != nil {
-			text := fmt.Sprintf("Last failed call of %s: %s ago, %s: %s (request %s)",
-				u.Name, console.Ago(now.Sub(f.At)), cmp.Or(f.Item, f.Method), f.Reason, f.Request)
-			fmt.Fprintf(out, "\n%s\n", console.Wrap(console.Line(text), "", columns))
+			fmt.Fprint(p.out, gap)
+			p.say(nil, "", "%s: the circuit breaker opened %s ago%s", u.Name, console.Ago(p.now.Sub(*b)), breakerText(u))
 		}
 	}
-	return nil
+}
+
+func (p *statusPage) lastFailed() {
+	for _, u := range p.Upstreams {
+		if f := u.LastFailed; f != nil {
+			fmt.Fprintln(p.out)
+			p.say(nil, "", "Last failed call of %s: %s ago, %s: %s (request %s)",
+				u.Name, console.Ago(p.now.Sub(f.At)), cmp.Or(f.Item, f.Method), f.Reason, f.Request)
+		}
+	}
 }
 
 // breakerText says what happens to calls of an upstream with a circuit breaker that is not closed, as the end of a sentence.
@@ -286,7 +382,7 @@ func itemCounts(items map[string]int) string {
 }
 
 func upstreamRow(style console.Style, u inspect.UpstreamStatus, now time.Time) []string {
-	set := style.Good
+	state, set := u.State, style.Good
 	switch u.State {
 	case "down":
 		set = style.Bad
@@ -295,12 +391,18 @@ func upstreamRow(style console.Style, u inspect.UpstreamStatus, now time.Time) [
 	case "idle":
 		set = style.Dim
 	}
+	if u.BreakerSince != nil {
+		state, set = state+", breaker "+cmp.Or(u.BreakerState, inspect.BreakerOpen), style.Bad // an earlier version says no state
+		if u.BreakerState == inspect.BreakerHalfOpen {
+			set = style.Warn
+		}
+	}
 	p95 := "-"
 	if u.P95 != nil {
 		p95 = shortSeconds(*u.P95)
 	}
 	return []string{
-		console.Line(u.Name), set(u.State), console.Ago(now.Sub(u.Since)), strconv.Itoa(u.Calls), strconv.Itoa(u.Failed), p95,
+		console.Line(u.Name), set(state), console.Ago(now.Sub(u.Since)), strconv.Itoa(u.Calls), strconv.Itoa(u.Failed), p95,
 		itemCounts(u.Items),
 	}
 }

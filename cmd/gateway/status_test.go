@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +16,11 @@ func TestStatusOfAnOpenBreaker(t *testing.T) {
 	since := now.Add(-40 * time.Second)
 	var out strings.Builder
 	s := &inspect.Status{Upstreams: []inspect.UpstreamStatus{{Name: "files", State: "ready", Since: now, BreakerSince: &since}, {Name: "notes", State: "ready", Since: now}}}
-	if err := printStatus(&out, console.Style{}, 80, s, now); err != nil {
+	if err := printStatuses(&out, console.Style{}, 80, []*inspect.Status{s}, now, allDetails); err != nil {
 		t.Fatal(err)
+	}
+	if got := out.String(); !strings.Contains(got, "files     ready, breaker open") || !strings.Contains(got, "notes     ready  ") {
+		t.Error(got)
 	}
 	if got := out.String(); strings.Count(got, "circuit breaker") != 1 || !strings.Contains(got, "files: the circuit breaker opened 40s ago") {
 		t.Error(got)
@@ -30,7 +34,7 @@ func TestStatusAfterAnError(t *testing.T) {
 	for state, want := range map[string]bool{"ready": false, "idle": false, "connecting": true} {
 		var out strings.Builder
 		s := &inspect.Status{Upstreams: []inspect.UpstreamStatus{{Name: "tickets", State: state, Since: now, LastError: "run gateway login tickets", LastErrorAt: &at}}}
-		if err := printStatus(&out, console.Style{}, 80, s, now); err != nil {
+		if err := printStatuses(&out, console.Style{}, 80, []*inspect.Status{s}, now, allDetails); err != nil {
 			t.Fatal(err)
 		}
 		if got := out.String(); strings.Contains(got, "tickets had an error 38s ago: run gateway login tickets") != want {
@@ -44,7 +48,7 @@ func TestStatusOfUnmatchedGlobs(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var out strings.Builder
 	s := &inspect.Status{UnmatchedGlobs: []string{`policy rule "a": what.tools[0] "x" matches nothing`, `profiles.coding.tools.deny[0] "y" matches nothing`}}
-	if err := printStatus(&out, console.Style{}, 0, s, now); err != nil {
+	if err := printStatuses(&out, console.Style{}, 0, []*inspect.Status{s}, now, allDetails); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -60,16 +64,66 @@ func TestStatusOfUnmatchedGlobs(t *testing.T) {
 // A page that is longer than the terminal says so, and how to end is always visible.
 func TestScreenLines(t *testing.T) {
 	for _, tc := range []struct {
-		rows int
-		want string
+		left, rows int
+		want       string
 	}{
-		{0, "a|b|c||Press a key to end."},
-		{5, "a|b|c||Press a key to end."},
-		{3, "a|b|Press a key to end. 2 more lines; gateway status prints all."},
+		{0, 0, "a|b|c||Press a key to end."},
+		{0, 5, "a|b|c||Press a key to end."},
+		{0, 3, "a|b|Press a key to end. 2 more lines; gateway status prints all."},
+		{7, 5, "a|b|c||Press a key to end. 7 more lines; gateway status prints all."},
+		{7, 3, "a|b|Press a key to end. 9 more lines; gateway status prints all."},
 	} {
-		got := strings.NewReplacer("\x1b[K\r\n", "|", "\x1b[K", "").Replace(screenLines("a\nb\nc\n", tc.rows, console.Style{}))
+		got := strings.NewReplacer("\x1b[K\r\n", "|", "\x1b[K", "").Replace(screenLines("a\nb\nc\n", tc.left, tc.rows, console.Style{}))
 		if got != tc.want {
 			t.Errorf("%d rows: %q, want %q", tc.rows, got, tc.want)
 		}
+	}
+}
+
+// On a small screen problems come before details, also those of the second gateway.
+func TestProblemsOnASmallScreen(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	since := now.Add(-40 * time.Second)
+	var all []*inspect.Status
+	for _, name := range []string{"one", "two"} {
+		s := &inspect.Status{File: "/" + name + ".yaml", Since: since}
+		for i := range 6 {
+			s.Upstreams = append(s.Upstreams, inspect.UpstreamStatus{Name: fmt.Sprintf("%s%d", name, i), State: "ready", Since: since})
+			s.Profiles = append(s.Profiles, inspect.ProfileStatus{Name: fmt.Sprintf("profile%d", i)})
+		}
+		s.Upstreams[5].BreakerSince, s.Upstreams[5].BreakerState = &since, inspect.BreakerOpen
+		s.Upstreams[5].LastFailed = &inspect.FailedCall{At: since, Item: "tool", Reason: "it failed"}
+		all = append(all, s)
+	}
+	for rows, want := range map[int]map[string]bool{
+		0:  {"Process": true, "profile5": true, "Last failed call": true, "one5: the circuit": true, "two5: the circuit": true, "more line": false},
+		80: {"Process": true, "profile5": true, "Last failed call": true, "one5: the circuit": true, "two5: the circuit": true, "more line": false},
+		32: {"Process": true, "profile5": false, "Last failed call": false, "one5: the circuit": true, "two5: the circuit": true, "20 more lines": true},
+		12: {"Process": false, "profile5": false, "Last failed call": false, "one5: the circuit": true, "two5: the circuit": true, "one0 ": true},
+	} {
+		got, err := screenOf(all, 80, rows, console.Style{}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(got, "\n") + 1; rows > 0 && lines > rows {
+			t.Errorf("%d lines for %d rows", lines, rows)
+		}
+		for text, there := range want {
+			if strings.Contains(got, text) != there {
+				t.Errorf("%d rows: %q is there: %t\n%s", rows, text, !there, got)
+			}
+		}
+	}
+}
+
+// A file that changed only in keys that need a restart is not called unchanged.
+func TestStatusOfAReloadThatNeedsARestart(t *testing.T) {
+	r := inspect.ReloadReport{Status: inspect.ReloadUnchanged, NeedsRestart: []string{"listen"}}
+	if got := reloadText(r); got != "nothing changes without a restart" {
+		t.Error(got)
+	}
+	r.NeedsRestart = nil
+	if got := reloadText(r); got != "unchanged" {
+		t.Error(got)
 	}
 }
