@@ -93,6 +93,9 @@ func printReload(out, errs io.Writer, name string, r inspect.ReloadReport) {
 		if n := r.Noticed; n != nil {
 			text = fmt.Sprintf("%s; it noticed the change %s ago (%s)", text, console.Ago(time.Since(n.At)), reloadText(n.ReloadReport))
 		}
+		if at := r.CertificateRenewed; at != nil {
+			text += fmt.Sprintf("; new TLS files came into use %s ago", console.Ago(time.Since(*at)))
+		}
 		if at := r.CertificateExpires; at != nil && len(r.Failing) == 0 {
 			text += "; the certificate in use expires at " + at.Format(time.RFC3339)
 		}

@@ -139,6 +139,7 @@ type Gateway struct {
 	// have tables.
 	endpoints atomic.Pointer[endpoint.Set]
 	certs     *tlsfiles.Files // nil without TLS
+	certsTold atomic.Int64    // the last time of certs.Renewed that an answer to a reload has said, in nanoseconds
 
 	latest latest.Principals // the latest credentials of each principal
 

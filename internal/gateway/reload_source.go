@@ -289,6 +289,8 @@ func (g *Gateway) handleReload(ctx context.Context) (status int, body any) {
 	}
 	if text := g.failingTLS(); text != "" {
 		report.Failing, report.Noticed = []string{text}, nil // a change of other files is not what was asked about
+	} else {
+		report.CertificateRenewed = g.certificateRenewed()
 	}
 	switch {
 	case err == nil:

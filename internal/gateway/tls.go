@@ -43,6 +43,19 @@ func (g *Gateway) certificateExpires() *time.Time {
 	return nil
 }
 
+// certificateRenewed returns when changed files of the key tls were taken into use, nil if an answer has said so before.
+func (g *Gateway) certificateRenewed() *time.Time {
+	if g.certs == nil {
+		return nil
+	}
+	at := g.certs.Renewed()
+	if at.IsZero() || g.certsTold.Swap(at.UnixNano()) == at.UnixNano() {
+		return nil
+	}
+	at = at.UTC()
+	return &at
+}
+
 // CheckTLS returns why the files of the key tls cannot be used, nil if they can or if there
 // are none.
 func CheckTLS(cfg *config.Config) error {

@@ -35,7 +35,7 @@ func TestReloadReadsTLSFiles(t *testing.T) {
 	}
 	text := "tls: {cert: " + cert + ", key: " + dir + "/key.pem}\nupstreams: {a: {command: a, disabled: true}}\n"
 	f := runFile(t, text)
-	if r := f.answer(t); r.Status != inspect.ReloadUnchanged || r.Failing != nil || r.CertificateExpires == nil {
+	if r := f.answer(t); r.Status != inspect.ReloadUnchanged || r.Failing != nil || r.CertificateExpires == nil || r.CertificateRenewed != nil {
 		t.Errorf("with good files: %+v", r)
 	}
 	f.write(t, text+"drain_timeout: 9s\n")
@@ -53,8 +53,11 @@ func TestReloadReadsTLSFiles(t *testing.T) {
 	if err := os.WriteFile(cert, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := f.answer(t); r.Failing != nil || r.Noticed != nil {
+	if r := f.answer(t); r.Failing != nil || r.Noticed != nil || r.CertificateRenewed == nil {
 		t.Errorf("with good files again: %+v", r)
+	}
+	if r := f.answer(t); r.CertificateRenewed != nil {
+		t.Errorf("the new files are told twice: %+v", r)
 	}
 }
 

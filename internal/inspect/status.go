@@ -123,6 +123,8 @@ type ReloadReport struct {
 	// used. CertificateExpires is when the certificate of that key expires that is in use. Both are only in the answer.
 	Failing            []string   `json:"failing,omitempty"`
 	CertificateExpires *time.Time `json:"certificate_expires,omitempty"`
+	// CertificateRenewed is when changed files of the key tls were taken into use, if no answer has said so before.
+	CertificateRenewed *time.Time `json:"certificate_renewed,omitempty"`
 	// Noticed is the reload that has applied the present files, if this one found them in force, and nobody
 	// has asked for one since. It is only in the answer.
 	Noticed *LastReload `json:"noticed,omitempty"`

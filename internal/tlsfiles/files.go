@@ -28,6 +28,7 @@ type Files struct {
 	failed  error       // why the files as they are now cannot be used, nil if current is from them
 	loaded  []stamp
 	checked time.Time
+	renewed time.Time // when current last replaced another configuration
 }
 
 // stamp identifies the content of a file.
@@ -56,6 +57,14 @@ func (f *Files) Failure() error {
 	defer f.mu.Unlock()
 	f.look()
 	return f.failed
+}
+
+// Renewed returns when changed files were last taken into use, zero if those of the start are in use.
+func (f *Files) Renewed() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.look()
+	return f.renewed
 }
 
 // Reread reads the files now, although they may seem unchanged, and returns what Failure does.
@@ -103,7 +112,7 @@ func (f *Files) renew(always bool) {
 		// The next change is tried again: the files may be replaced one after the other.
 		f.log.Warn("new TLS files cannot be used; the old certificates stay in use", zap.Error(err))
 	} else {
-		f.current = next
+		f.current, f.renewed = next, time.Now()
 		f.log.Info("TLS files have changed and are in use")
 	}
 	f.loaded, f.failed = stamps, err
