@@ -5,6 +5,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"go.uber.org/zap"
+
 	"mcpgateway/internal/gateway"
 )
 
@@ -29,6 +31,25 @@ func onHangup(g *gateway.Gateway, end func()) (stop func()) {
 		close(hangups)
 		<-done
 	}
+}
+
+// onNextSignal logs the next signal that ends a process, which then has its default effect: the calls that still run get
+// no answer. It waits in another goroutine, until ended is closed.
+func onNextSignal(log *zap.Logger, ended <-chan struct{}) {
+	next := make(chan os.Signal, 1)
+	signal.Notify(next, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer signal.Stop(next)
+		select {
+		case <-ended:
+		case sig := <-next:
+			log.Warn("a second signal ends the gateway at once", zap.String("signal", sig.String()))
+			signal.Reset(os.Interrupt, syscall.SIGTERM)
+			if self, err := os.FindProcess(os.Getpid()); err != nil || self.Signal(sig) != nil {
+				os.Exit(exitFailed) // Windows has no signals
+			}
+		}
+	}()
 }
 
 // hasTerminal reports whether the process belongs to a terminal.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -147,7 +148,8 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	if restore, err := zap.RedirectStdLogAt(log, zap.DebugLevel); err == nil {
 		defer restore()
 	}
-	// The first line says what starts, also where New and the configuration have warnings.
+	// The first line says what starts, also where New and the configuration have warnings. Its time is that of the start.
+	began := time.Now()
 	held, release := telemetry.Hold(log)
 	gateway.LogWarnings(held, cfg)
 	if stdio && source.File == "" {
@@ -175,7 +177,7 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 		}
 		return failed(log, logging.JSON(), err)
 	}
-	logStart(log, g, opts)
+	logStart(log, began, g, opts)
 	if progress == nil && !stdio {
 		for line := range strings.Lines(o.moved(cmd.Context(), g, source.File)) {
 			log.Info("another program uses a usual address", zap.String("says", strings.TrimSpace(line)))
@@ -184,10 +186,11 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	release()
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// After the first signal, the next one has its default effect.
-	told := make(chan struct{})
+	told, ended := make(chan struct{}), make(chan struct{})
+	defer close(ended)
 	never := context.AfterFunc(ctx, func() {
 		defer close(told)
+		onNextSignal(log, ended)
 		stop()
 		if progress != nil && context.Cause(ctx) != context.Canceled {
 			fmt.Fprintln(progress.screen, console.Fold("The gateway takes no new calls and waits for those that run. Ctrl-C again ends it at once.", progress.screen.Columns()))
@@ -207,7 +210,12 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 }
 
 // logStart writes the first line: what starts, with which file, and where it serves.
-func logStart(log *zap.Logger, g *gateway.Gateway, o gateway.Options) {
+func logStart(log *zap.Logger, began time.Time, g *gateway.Gateway, o gateway.Options) {
+	line := log.Check(zap.InfoLevel, "the gateway starts")
+	if line == nil {
+		return
+	}
+	line.Time = began
 	fields := []zap.Field{zap.String("version", o.Version)}
 	if o.Source.File == "" {
 		fields = append(fields, zap.Bool("demo", true))
@@ -219,7 +227,7 @@ func logStart(log *zap.Logger, g *gateway.Gateway, o gateway.Options) {
 	} else {
 		fields = append(fields, zap.String("url", g.URL()), zap.String("admin", g.AdminURL()))
 	}
-	log.Info("the gateway starts", fields...)
+	line.Write(fields...)
 }
 
 // absolute returns the absolute form of a path, if there is one.
