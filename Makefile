@@ -48,7 +48,7 @@ bench: ## all workloads of docs/performance.md, beside httputil.ReverseProxy, ng
 	bench/nginx.sh
 	test/replicas/install.sh
 	mkdir -p bin
-	$(GO) run ./bench -turns 31 -duration 300ms -warmup 100ms -json bin/bench.json
+	$(GO) run ./bench -turns 15 -rounds 3 -duration 300ms -warmup 100ms -json bin/bench.json
 
 bench-quick: ## the most important workloads in short
 	bench/nginx.sh

@@ -24,6 +24,7 @@ type options struct {
 	load      load
 	Workloads []workload
 	Turns     int
+	Rounds    int
 	Gateway   string // binary; built from source if empty
 	Compare   string // binary to compare with
 	Nginx     bool
@@ -44,6 +45,7 @@ func parseOptions(args []string, output io.Writer) (options, error) {
 	f.StringVar(&names, "workload", "all", "`names` of workloads, separated by commas")
 	f.StringVar(&only, "only", "", "`paths` of the workloads that are measured, separated by commas; default: all")
 	f.IntVar(&o.Turns, "turns", 5, "number of measurements of each path")
+	f.IntVar(&o.Rounds, "rounds", 1, "number of rounds through all workloads, among which the turns are divided")
 	f.DurationVar(&o.load.Duration, "duration", time.Second, "counted part of a measurement of calls")
 	f.DurationVar(&o.load.Warmup, "warmup", 200*time.Millisecond, "part of a measurement before the counted part")
 	f.StringVar(&o.Gateway, "gateway", "", "`file` with the gateway's binary; default: built from source")
@@ -63,6 +65,8 @@ func parseOptions(args []string, output io.Writer) (options, error) {
 		return options{}, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	case o.Turns < 1 || o.Turns > 1000:
 		return options{}, errors.New("-turns must be between 1 and 1000")
+	case o.Rounds < 1 || o.Rounds > o.Turns:
+		return options{}, errors.New("-rounds must be between 1 and -turns")
 	case o.load.Duration <= 0 || o.load.Duration > time.Minute || o.load.Warmup < 0 || o.load.Warmup > time.Minute:
 		return options{}, errors.New("-duration and -warmup must be at most a minute, -duration more than 0")
 	case o.Scale < 1 || o.Scale > 1000:

@@ -8,13 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 )
 
 // beforeSuffix marks the paths of the binary given by -compare.
 const beforeSuffix = " before"
 
-// runAll measures the chosen workloads. It prints each as it ends. A failure of
-// one does not keep the others from running; it is part of the error.
+// runAll measures the chosen workloads in rounds, each of which has a part of the turns: the state
+// of a machine, such as its clock and the load of its host, changes over minutes, and the ratio of
+// two paths with it. It prints each workload as its last round ends. A failure of one does not
+// keep the others from running; it is part of the error.
 func runAll(ctx context.Context, o options, stdout, stderr io.Writer) (r *report, err error) {
 	if err := raiseFileLimit(uint64(openFiles/o.Scale + 1000)); err != nil {
 		return nil, err
@@ -43,32 +46,39 @@ func runAll(ctx context.Context, o options, stdout, stderr io.Writer) (r *report
 	r = newReport(o, nginx)
 	fmt.Fprintf(stdout, "%s, %d CPUs, %s, commit %s; medians of %d turns\n", r.Machine, r.CPUs, r.Versions["go"], r.Commit, o.Turns)
 	var failures []error
-	for _, w := range o.Workloads {
-		if w.Name == profileWorkload {
-			s := o.stage(filepath.Join(dir, w.Name), nginx, binary, certs)
-			fmt.Fprintf(stderr, "%s\n", w.Name)
-			r.Profiles, err = s.profile(ctx)
+	outcomes := make([]*outcome, len(o.Workloads))
+	for i, w := range o.Workloads {
+		outcomes[i] = &outcome{Name: w.Name, About: w.About, samples: make(map[string][]sample)}
+	}
+	for round := range o.Rounds {
+		isLast := round == o.Rounds-1
+		for i, w := range o.Workloads {
+			out := outcomes[i]
+			if w.Name == profileWorkload && !isLast || out.Failed != "" || ctx.Err() != nil {
+				continue
+			}
+			s := o.stage(filepath.Join(dir, w.Name, strconv.Itoa(round)), nginx, binary, certs)
+			var err error
+			if w.Name == profileWorkload {
+				fmt.Fprintf(stderr, "%s\n", w.Name)
+				r.Profiles, err = s.profile(ctx)
+			} else {
+				w = s.adapt(w)
+				err = s.measure(ctx, w, out, round, stderr)
+			}
 			if err := errors.Join(err, s.Close()); err != nil {
 				s.printLogs(stderr)
+				out.Failed = err.Error()
 				failures = append(failures, fmt.Errorf("%s: %w", w.Name, err))
 			}
-			continue
-		}
-		out := &outcome{Name: w.Name, About: w.About, samples: make(map[string][]sample)}
-		s := o.stage(filepath.Join(dir, w.Name), nginx, binary, certs)
-		w = s.adapt(w)
-		if err := errors.Join(s.measure(ctx, w, out, stderr), s.Close()); err != nil {
-			s.printLogs(stderr)
-			out.Failed = err.Error()
-			failures = append(failures, fmt.Errorf("%s: %w", w.Name, err))
-		}
-		out.summarize(w)
-		r.Workloads = append(r.Workloads, out)
-		if err := out.print(stdout); err != nil {
-			return nil, err
-		}
-		if ctx.Err() != nil {
-			break
+			if w.Name == profileWorkload || !isLast && out.Failed == "" {
+				continue
+			}
+			out.summarize(w)
+			r.Workloads = append(r.Workloads, out)
+			if err := out.print(stdout); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return r, errors.Join(failures...)
@@ -113,9 +123,9 @@ func (p path) compared() (ratios []ratio) {
 	return ratios
 }
 
-// measure starts the paths of a workload and measures them turn by turn: one after the
+// measure starts the paths of a workload and measures them in the turns of a round: one after the
 // other, or together. Each turn begins with another path, so that no path is always first.
-func (s *stage) measure(ctx context.Context, w workload, out *outcome, stderr io.Writer) error {
+func (s *stage) measure(ctx context.Context, w workload, out *outcome, round int, stderr io.Writer) error {
 	measures := make([]measure, len(w.Paths))
 	for i, p := range w.Paths {
 		var err error
@@ -123,7 +133,7 @@ func (s *stage) measure(ctx context.Context, w workload, out *outcome, stderr io
 			return fmt.Errorf("path %s: %w", p.Name, err)
 		}
 	}
-	for turn := range s.Turns {
+	for turn := s.Turns * round / s.Rounds; turn < s.Turns*(round+1)/s.Rounds; turn++ {
 		figures := make([]sample, len(measures))
 		atOnce := 1
 		if w.Together {
