@@ -66,10 +66,11 @@ func pagesWorkload(scale int) workload {
 		Name:  "console-pages",
 		About: fmt.Sprintf("A client fetches a page of the console again and again. The gateway has %d upstreams of %d tools.", upstreams, consoleTools),
 	}
-	var shown *gateway // whose pages are fetched; the first of their paths starts it
+	var shown *gateway // whose pages are fetched; the first of their paths starts it in each round
+	var round *shared
 	for _, p := range consolePages {
 		w.Paths = append(w.Paths, path{Name: p.name, Start: func(ctx context.Context, s *stage) (_ measure, err error) {
-			if shown == nil {
+			if round != s.shared {
 				config := newGatewayConfig(s.newFile("gateway"))
 				if err := manyUpstreams(ctx, s, config, upstreams); err != nil {
 					return nil, err
@@ -77,6 +78,7 @@ func pagesWorkload(scale int) workload {
 				if shown, err = s.startGateway(ctx, config); err != nil {
 					return nil, err
 				}
+				round = s.shared
 			}
 			return fetchPage(s.load, shown, p.path), nil
 		}})
