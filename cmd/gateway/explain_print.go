@@ -68,7 +68,7 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 	}
 	printArguments(out, s, r)
 	if at := breaker.BreakerSince; at != nil {
-		folded(out, "%s: the circuit breaker of %s opened %s ago in the running gateway%s.\n",
+		folded(out, "%s: in the running gateway, calls of %s have failed for %s; %s.\n",
 			s.Warn("warning"), r.Upstream, console.Ago(time.Since(*at)), breakerText(breaker))
 	}
 	fmt.Fprintln(out)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -45,9 +46,11 @@ func onNextSignal(log *zap.Logger, ended <-chan struct{}) {
 		case sig := <-next:
 			log.Warn("a second signal ends the gateway at once", zap.String("signal", sig.String()))
 			signal.Reset(os.Interrupt, syscall.SIGTERM)
-			if self, err := os.FindProcess(os.Getpid()); err != nil || self.Signal(sig) != nil {
-				os.Exit(exitFailed) // Windows has no signals
+			if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(sig) == nil {
+				time.Sleep(time.Second) // until the signal has its effect
 			}
+			// Windows has no signals, and a shell without job control starts programs in the background with SIGINT ignored.
+			os.Exit(exitFailed)
 		}
 	}()
 }

@@ -73,7 +73,7 @@ func readHostFiles(out io.Writer, served servedFunc) []hostimport.File {
 		case errors.As(err, &errs) && strings.HasPrefix(errs[0].Msg, "no servers"):
 			note = "no servers"
 		case err != nil:
-			note = "left out: " + console.Line(strings.Split(err.Error(), "\n")[0])
+			note = "the whole file is left out: " + console.Line(strings.Split(err.Error(), "\n")[0])
 		default:
 			var names []string
 			for _, s := range im.Servers {

@@ -322,7 +322,7 @@ func (p *statusPage) upstreamProblems(gap string) {
 		}
 		if b := u.BreakerSince; b != nil {
 			fmt.Fprint(p.out, gap)
-			p.say(nil, "", "%s: the circuit breaker opened %s ago%s", u.Name, console.Ago(p.now.Sub(*b)), breakerText(u))
+			p.say(nil, "", "%s: its calls have failed for %s; %s", u.Name, console.Ago(p.now.Sub(*b)), breakerText(u))
 		}
 	}
 }
@@ -337,12 +337,12 @@ func (p *statusPage) lastFailed() {
 	}
 }
 
-// breakerText says what happens to calls of an upstream with a circuit breaker that is not closed, as the end of a sentence.
+// breakerText says what happens to calls of an upstream with a circuit breaker that is not closed, as a part of a sentence.
 func breakerText(u inspect.UpstreamStatus) string {
 	if u.BreakerState == inspect.BreakerHalfOpen {
-		return " and is half-open: the next call is tried, and calls go on if the server answers it"
+		return "the circuit breaker is half-open: the next call is tried, and calls go on if the server answers it"
 	}
-	return ": calls fail at once, until one that is let through succeeds"
+	return "the circuit breaker is open: calls fail at once, until one that is let through succeeds"
 }
 
 // printGlobs prints the first globs that match nothing, and nothing if there are none.
