@@ -14,10 +14,11 @@ var everything = toolbox{
 		call.Progress, call.progress = 3, []string{`"progress":1`, `"progress":2`, `"progress":3`}
 		return []step{call}
 	},
-	// The server logs to its session, not to a call: the gateway knows the receiver only while all running calls are that client's.
+	// The server logs to its session, not to a call: the gateway knows the receiver only while all running calls are that client's. The server logs
+	// when it gets toggle, which may come before the call does, and every five seconds after: the call takes longer than that.
 	"log message": func(r run) []step {
 		toggle := r.call("toggle-simulated-logging", nil)
-		call := after(r.call("trigger-long-running-operation", map[string]any{"duration": 3, "steps": 1}, "Long running operation completed"),
+		call := after(r.call("trigger-long-running-operation", map[string]any{"duration": 6, "steps": 1}, "Long running operation completed"),
 			client.Want{Method: "notifications/message", Has: "essage - SessionId"})
 		call.During = &toggle.Step
 		return append(r.atLevel("debug", call), toggle)
