@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"time"
+
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
@@ -121,6 +123,17 @@ func (v *View) Capabilities() wire.Raw {
 // AwaitsFirst reports whether the caller sees no upstream that is up, or whose items an
 // earlier run remembers, while the first attempt to connect to one of them goes on.
 func (v *View) AwaitsFirst() bool { return len(v.unavailable) == len(v.parts) && v.Starting() }
+
+// StartingSince returns when the latest upstream began its first attempt to connect, of those that
+// the caller may know and whose attempt is still running. It is zero if there is none.
+func (v *View) StartingSince() (latest time.Time) {
+	for _, u := range v.unavailable {
+		if u.Starting && u.Since.After(latest) {
+			latest = u.Since
+		}
+	}
+	return latest
+}
 
 // Undescribed reports whether the caller sees an upstream on its first attempt to connect
 // of which nothing is known: neither capabilities nor instructions.

@@ -222,6 +222,7 @@ type Router struct {
 	waits           taskWaiters
 	polls           *taskPolls
 	early           earlyLists
+	firstWait       firstWait
 	audit           *Audit
 	tracer          call.Tracer         // nil for none
 	onNonconforming func(Nonconforming) // nil for none

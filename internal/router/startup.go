@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// firstListWait is how long a list waits for the first upstream after the time for all
-	// upstreams is over. Hosts give up after 60 s, and may never list again after an error.
+	// firstListWait is how long lists wait for the first upstream. Hosts give up after 60 s, and
+	// may never list again after an error.
 	firstListWait = 50 * time.Second
 	// descriptionWait is how long initialize and server/discover wait for instructions and
 	// capabilities of which nothing is remembered. Some hosts show nothing before the answer.
@@ -21,14 +21,14 @@ const (
 // awaitView returns what the caller sees, once every upstream of which they may see
 // something has ended its first attempt to connect. The caller does not wait for the others,
 // because the wait would tell that they exist. If the time for all upstreams is over before
-// one of them is there, the caller waits for the first one, see firstListWait.
+// one of them is there, the caller waits for the first one, see firstWait.
 func (r *Router) awaitView(ctx context.Context, c *call.Call) (*catalog.View, error) {
 	if r.hasStarted() {
 		if view := r.Routes().view(c.Principal, c.Client); !view.AwaitsFirst() {
 			return view, nil
 		}
 	}
-	over := time.NewTimer(firstListWait)
+	over := time.NewTimer(time.Until(r.firstWait.end(r.Routes().view(c.Principal, c.Client))))
 	defer over.Stop()
 	for !r.hasStarted() {
 		now := r.now.Load()
@@ -47,6 +47,27 @@ func (r *Router) awaitView(ctx context.Context, c *call.Call) (*catalog.View, er
 		}
 	}
 	return r.awaitRoutes(ctx, c, over.C, (*catalog.View).AwaitsFirst)
+}
+
+// firstWait is the time that all lists together wait for the first upstream. It begins with the
+// first list that waits, and again when another upstream starts. A host lists tools, prompts,
+// resources and templates one after the other, and a modern one has no session to count its waits
+// for. The methods may be called concurrently.
+type firstWait struct {
+	mu    sync.Mutex
+	began time.Time
+	since time.Time // when the latest upstream began to start that was known then
+}
+
+// end returns when a list with this view has to be answered.
+func (w *firstWait) end(view *catalog.View) time.Time {
+	since := view.StartingSince()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.began.IsZero() || since.After(w.since) {
+		w.began, w.since = time.Now(), since
+	}
+	return w.began.Add(firstListWait)
 }
 
 // awaitDescriptions returns what the caller sees, once the upstreams of which nothing is

@@ -108,6 +108,35 @@ func TestListWaitsNoLongerThanHosts(t *testing.T) {
 	})
 }
 
+// Lists that a host sends one after the other wait no longer than one list. An upstream that starts
+// later, after a reload, is waited for anew.
+func TestListsWaitTogetherForTheFirstUpstream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		starting := func() catalog.Source {
+			return source(t, "files", &catalog.Down{Since: time.Now(), Reason: "starting", Starting: true})
+		}
+		h := newTestRouter(t, answers(`{}`), starting())
+		close(h.started)
+		lists := []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
+		wait := func(want time.Duration) {
+			begin := time.Now()
+			for _, method := range lists {
+				if got := <-h.begin(t.Context(), method); !strings.Contains(got.text, "the upstream files is unavailable: starting") {
+					t.Errorf("%s: %s", method, got.text)
+				}
+			}
+			if got := time.Since(begin); got != want {
+				t.Errorf("the lists took %s together, want %s", got, want)
+			}
+		}
+		time.Sleep(time.Hour) // the gateway is up, and the first host comes
+		wait(firstListWait)
+		wait(0)
+		h.Swap(h.routes([]catalog.Source{starting()}))
+		wait(firstListWait)
+	})
+}
+
 func TestWaitForTheFirstUpstreamEndsWithTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, method := range []string{"tools/list", "server/discover"} {
