@@ -70,9 +70,13 @@ type BackChannel interface {
 	// until the client has read it, and ignores clients that are gone.
 	Notify(method string, params wire.Raw)
 	// Ask sends a request of the upstream to the client and waits for the response. The
-	// error is a *wire.Error of the client or the gateway, or that of ctx.
+	// error is a *wire.Error of the client or the gateway, ErrLapsed, or that of ctx.
 	Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error)
 }
+
+// ErrLapsed is the error of a question whose call was parked, and whose client did not come back in
+// time.
+var ErrLapsed = errors.New("the client did not answer the question in time")
 
 // Result is the result of a call.
 type Result struct {

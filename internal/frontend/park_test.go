@@ -272,7 +272,7 @@ func TestClientThatNeverComesBack(t *testing.T) {
 		gathered()
 		_, state := first.round()
 		time.Sleep(parkTTL)
-		if diff := cmp.Diff([]string{park.ErrExpired.Error()}, l.causes()); diff != "" || got != `{"action":"cancel"}` {
+		if diff := cmp.Diff([]string{park.ErrExpired.Error()}, l.causes()); diff != "" || got != "error: "+call.ErrLapsed.Error() {
 			t.Errorf("%s the ask got %s", diff, got)
 		}
 		l.post(retry(state, `{"ask-1":{"action":"accept"}}`)).fault(-32602, "expired")

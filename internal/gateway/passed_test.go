@@ -3,14 +3,20 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/store"
 	"mcpgateway/internal/store/storetest"
+	"mcpgateway/internal/wire"
 )
 
 // startAskingReplicas starts gateways with one store in front of one asking server.
@@ -119,6 +125,23 @@ func TestRetriesAtTheSameMoment(t *testing.T) {
 	}
 	if results == 0 {
 		t.Errorf("no retry gets the result: %q", got)
+	}
+}
+
+// The question of a parked call whose client does not come back is one that was not answered in time,
+// also if the call expires before the question does.
+func TestAskOfAnExpiredCallLapses(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	g, _ := startLogged(t, fmt.Sprintf("bridge: {park_ttl: 1s, ask_timeout: 1h}\nupstreams: {legacy: {url: %s/legacy, era: legacy}}\n", newAskingServer(t)), false, zap.New(core))
+	a := &attackTest{t: t, g: g, logs: logs, http: new(http.Client)}
+	a.member(a.ask("ann", "legacy"), "requestState")
+	var calls *observer.ObservedLogs
+	polltest.Until(t, "the call has ended", func() bool {
+		calls = logs.FilterMessage("call").FilterField(zap.String("method", wire.MethodToolsCall))
+		return calls.Len() == 1
+	})
+	if got := fmt.Sprint(calls.All()[0].ContextMap()["asks"]); got != "[elicitation lapsed]" {
+		t.Errorf("the line of the call has the asks %s", got)
 	}
 }
 

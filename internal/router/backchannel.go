@@ -74,7 +74,7 @@ func (b *backChannel) ask(ctx context.Context, method string, params wire.Raw) (
 		return answer, outcomeOfAnswer(method, answer), nil
 	case errors.As(err, &refusal):
 		return nil, askError, refusal
-	case ctx.Err() == nil && timed.Err() != nil:
+	case errors.Is(err, call.ErrLapsed), ctx.Err() == nil && timed.Err() != nil:
 		answer, refusal := bridge.Unanswered(method)
 		return answer, askLapsed, asError(refusal)
 	default:

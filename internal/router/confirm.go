@@ -82,7 +82,7 @@ func (f *forwarding) ask(ctx context.Context) (bool, error) {
 		return false, f.stillPermitted()
 	case errors.As(err, &refusal):
 		return f.unconfirmed(askError)
-	case ctx.Err() == nil && timed.Err() != nil:
+	case errors.Is(err, call.ErrLapsed), ctx.Err() == nil && timed.Err() != nil:
 		return f.unconfirmed(askLapsed)
 	default:
 		f.router.metrics.countConfirmation(askEnded)

@@ -65,6 +65,7 @@ func TestConfirmOfLegacyClients(t *testing.T) {
 		{"nonsense", wire.Rev20251125, allCaps, &answerer{answer: `{"action":true}`}, question, "cancelled", "The tool files__read was not used: the user was asked to confirm it and did not answer."},
 		{"an error", wire.Rev20251125, allCaps, &answerer{err: wire.Errorf(-1, "no")}, question, "error", "The tool files__read was not used: the user has to confirm it, and the client answered the question with an error."},
 		{"no answer", wire.Rev20251125, allCaps, &silent{}, "", "lapsed", "The tool files__read was not used: the user was asked to confirm it and did not answer in time."},
+		{"an expired call", wire.Rev20251125, allCaps, &answerer{err: call.ErrLapsed}, question, "lapsed", "The tool files__read was not used: the user was asked to confirm it and did not answer in time."},
 		{"a client without elicitation", wire.Rev20251125, `{}`, &answerer{}, "", "undeclared", "The tool files__read was not used: the user has to confirm it, and this client cannot ask them: it does not support elicitation."},
 		{"a client with URLs only", wire.Rev20251125, `{"elicitation":{"url":{}}}`, &answerer{}, "", "undeclared", "The tool files__read was not used: the user has to confirm it, and this client cannot ask them: it does not support elicitation."},
 		{"before elicitation", wire.Rev20250326, allCaps, &answerer{}, "", "undeclared", "The tool files__read was not used: the user has to confirm it, and this client cannot ask them: it does not support elicitation."},

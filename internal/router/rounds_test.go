@@ -172,6 +172,8 @@ func TestAsks(t *testing.T) {
 		{"undeclared sampling", wire.Rev20251125, `{}`, wire.MethodSample, `{"messages":[]}`, &recorder{}, ``, `"the client did not declare that it answers sampling/createMessage (-32601)"`, "undeclared"},
 		{"sampling with undeclared tools", wire.Rev20251125, `{"sampling":{}}`, wire.MethodSample, `{"tools":[]}`, &recorder{}, ``, `"the client did not declare that it answers such a sampling request (-32602)"`, "undeclared"},
 		{"an unanswered form", wire.Rev20251125, allCaps, wire.MethodElicit, `{"message":"Who?"}`, &silent{}, ``, `{"action":"cancel"}`, "lapsed"},
+		{"a form whose parked call has expired", wire.Rev20260728, allCaps, wire.MethodElicit, `{"message":"Who?"}`, &answerer{err: call.ErrLapsed}, ``, `{"action":"cancel"}`, "lapsed"},
+		{"sampling whose parked call has expired", wire.Rev20260728, allCaps, wire.MethodSample, `{"messages":[]}`, &answerer{err: call.ErrLapsed}, ``, `"the client cannot be reached (-1)"`, "lapsed"},
 		{"unanswered sampling", wire.Rev20251125, allCaps, wire.MethodSample, `{"messages":[]}`, &silent{}, ``, `"the client cannot be reached (-1)"`, "lapsed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -54,17 +54,31 @@ func (k *parkable) Ask(ctx context.Context, method string, params wire.Raw) (wir
 		return asError(bridge.Unanswered(method))
 	}
 	defer k.withdraw(q)
+	var err error
 	select {
 	case a := <-q.answer:
-		if a == nil {
-			return asError(bridge.Unanswered(method))
+		if a != nil {
+			return a, nil
 		}
-		return a, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		err = ctx.Err()
 	case <-k.scope.Done():
+	}
+	switch { // ctx may have ended because the call has expired
+	case k.hasExpired():
+		return nil, call.ErrLapsed
+	case err != nil:
+		return nil, err
+	default:
 		return asError(bridge.Unanswered(method))
 	}
+}
+
+// hasExpired reports whether the client did not come back to the parked call in time.
+func (k *parkable) hasExpired() bool {
+	k.mu.Lock() // end gives up the asks before it cancels the call
+	defer k.mu.Unlock()
+	return context.Cause(&k.scope) == ErrExpired
 }
 
 // asError keeps a nil *wire.Error from becoming an error that is not nil.

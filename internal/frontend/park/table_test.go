@@ -51,6 +51,7 @@ type bed struct {
 
 	mu       sync.Mutex
 	causes   []error // why the contexts of calls have ended, nil for calls that came to an end
+	asks     []error // why asks got no answer, nil for those that got one
 	released int
 }
 
@@ -92,7 +93,7 @@ func (b *bed) begin(r *request) string {
 			<-ctx.Done()
 		}
 		b.mu.Lock()
-		b.causes = append(b.causes, context.Cause(ctx))
+		b.causes, b.asks = append(b.causes, context.Cause(ctx)), append(b.asks, err)
 		b.mu.Unlock()
 		if err == nil {
 			err = ctx.Err()
@@ -153,12 +154,13 @@ func TestEnds(t *testing.T) {
 		end    func(*bed, *request)
 		parked bool // the call is parked at the end
 		cause  error
+		lapsed bool // the ask
 	}{
-		"expired":          {func(*bed, *request) { time.Sleep(testTTL) }, true, ErrExpired},
-		"drained":          {func(b *bed, _ *request) { b.Drain(stop) }, true, stop},
-		"stopped":          {func(b *bed, _ *request) { b.Stop(stop) }, true, stop},
-		"abandoned":        {func(_ *bed, r *request) { r.cancel() }, false, ErrAbandoned},
-		"stopped, waiting": {func(b *bed, _ *request) { b.Stop(stop) }, false, stop},
+		"expired":          {func(*bed, *request) { time.Sleep(testTTL) }, true, ErrExpired, true},
+		"drained":          {func(b *bed, _ *request) { b.Drain(stop) }, true, stop, false},
+		"stopped":          {func(b *bed, _ *request) { b.Stop(stop) }, true, stop, false},
+		"abandoned":        {func(_ *bed, r *request) { r.cancel() }, false, ErrAbandoned, false},
+		"stopped, waiting": {func(b *bed, _ *request) { b.Stop(stop) }, false, stop, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, 1, 2, func(b *bed) {
@@ -175,6 +177,9 @@ func TestEnds(t *testing.T) {
 				defer b.mu.Unlock()
 				if len(b.causes) != 1 || b.causes[0] != tt.cause {
 					t.Fatalf("the call ended with %v, want %v", b.causes, tt.cause)
+				}
+				if lapsed := b.asks[0] == call.ErrLapsed; lapsed != tt.lapsed {
+					t.Errorf("the ask ended with %v", b.asks[0])
 				}
 			})
 		})
