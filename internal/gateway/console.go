@@ -40,7 +40,7 @@ const maxShown = 200
 // returns nil if the configuration turns the console off.
 func (g *Gateway) newConsoles() *webui.Console {
 	o := webui.Options{
-		Inspector: g.inspector, Status: g.Status, History: inspect.NewHistory(g.registry), Token: g.cfg.Admin.Token.Reveal(),
+		Inspector: g.inspector, Status: g.Status, History: inspect.NewHistory(g.registry, g.routerMetrics.Slowest), Token: g.cfg.Admin.Token.Reveal(),
 		Actions: g.cfg.Admin.Actions, Log: g.log,
 		Pins:   webui.Pins{Held: g.heldDefinitions, Decide: g.decideDefinition},
 		Grants: webui.Grants{List: g.listedGrants, Revoke: g.revokeStoredGrant},

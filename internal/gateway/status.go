@@ -16,7 +16,7 @@ import (
 // Status returns how the gateway is now.
 func (g *Gateway) Status() (*inspect.Status, error) {
 	p := inspect.Process{
-		Version: g.version, Mode: "http", Started: g.born, Waiting: g.waitingFor(), Failing: g.failingParts(), Reload: g.lastReload.Load(), Change: g.lastChange.Load(), Metrics: g.registry,
+		Version: g.version, Mode: "http", Started: g.born, Waiting: g.waitingFor(), Failing: g.failingParts(), Reload: g.lastReload.Load(), Change: g.lastChange.Load(), Metrics: g.registry, Slowest: g.routerMetrics.Slowest,
 	}
 	if file := g.configSource.File; file != "" {
 		var err error

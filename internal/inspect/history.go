@@ -20,6 +20,7 @@ const (
 // clients do nothing for it. The methods may be called concurrently.
 type History struct {
 	metrics prometheus.Gatherer
+	slowest Slowest
 
 	mu      sync.Mutex
 	samples []sample // the last historyWindow+1, the oldest first
@@ -48,13 +49,13 @@ type Rates struct {
 }
 
 // NewHistory returns a history without samples.
-func NewHistory(metrics prometheus.Gatherer) *History {
-	return &History{metrics: metrics, points: make(map[string][]Point)}
+func NewHistory(metrics prometheus.Gatherer, slowest Slowest) *History {
+	return &History{metrics: metrics, slowest: slowest, points: make(map[string][]Point)}
 }
 
 // Sample reads the metrics. A time without readable metrics leaves a longer interval.
 func (h *History) Sample(now time.Time) {
-	all, err := gather(h.metrics)
+	all, err := gather(h.metrics, h.slowest)
 	if err != nil {
 		return
 	}
@@ -116,6 +117,7 @@ func (m *measured) total() *traffic {
 		sum.calls += t.calls
 		sum.failed += t.failed
 		sum.total += t.total
+		sum.slowest = max(sum.slowest, t.slowest)
 		for bound, n := range t.counts {
 			sum.counts[bound] += n
 		}
@@ -129,7 +131,7 @@ func (t *traffic) since(before *traffic) *traffic {
 	if before == nil {
 		return t
 	}
-	d := &traffic{calls: t.calls - before.calls, failed: t.failed - before.failed, total: t.total - before.total, counts: make(map[float64]uint64, len(t.counts))}
+	d := &traffic{calls: t.calls - before.calls, failed: t.failed - before.failed, total: t.total - before.total, slowest: t.slowest, counts: make(map[float64]uint64, len(t.counts))}
 	for bound, n := range t.counts {
 		d.counts[bound] = n - before.counts[bound]
 	}

@@ -25,7 +25,7 @@ func TestHistory(t *testing.T) {
 			durations.WithLabelValues("tools/call", upstream).Observe(took)
 		}
 	}
-	h, now := NewHistory(registry), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	h, now := NewHistory(registry, always(time.Second)), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	if r := h.Rates(""); r.Calls != 0 || r.P50 != -1 {
 		t.Errorf("without a sample: %+v", r)
 	}

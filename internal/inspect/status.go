@@ -191,7 +191,12 @@ type Process struct {
 	AuditError                         string
 	Reload, Change                     *LastReload
 	Metrics                            prometheus.Gatherer
+	Slowest                            Slowest
 }
+
+// Slowest returns the longest time that a call of an upstream took since the start, 0 without calls. It bounds
+// what is estimated from a histogram.
+type Slowest func(upstream string) time.Duration
 
 // Status returns how the gateway is now.
 func (i *Inspector) Status(p Process) (*Status, error) {
@@ -199,7 +204,7 @@ func (i *Inspector) Status(p Process) (*Status, error) {
 		Version: p.Version, PID: os.Getpid(), Mode: p.Mode, File: p.File, Since: p.Started, URL: p.URL, AdminURL: p.AdminURL,
 		Waiting: p.Waiting, Failing: p.Failing, UnmatchedGlobs: p.UnmatchedGlobs, AuditError: p.AuditError, Reload: p.Reload, Change: p.Change, Upstreams: []UpstreamStatus{},
 	}
-	all, err := gather(p.Metrics)
+	all, err := gather(p.Metrics, p.Slowest)
 	if err != nil {
 		return nil, err
 	}
@@ -276,10 +281,11 @@ type traffic struct {
 	calls, failed float64
 	counts        map[float64]uint64 // durations up to a bound, by the bound
 	total         uint64
+	slowest       float64 // no duration is longer, in seconds
 }
 
 // gather reads the metrics that a status shows.
-func gather(g prometheus.Gatherer) (*measured, error) {
+func gather(g prometheus.Gatherer, slowest Slowest) (*measured, error) {
 	families, err := g.Gather()
 	if err != nil {
 		return nil, err
@@ -320,6 +326,9 @@ func gather(g prometheus.Gatherer) (*measured, error) {
 			}
 		}
 	}
+	for name, t := range m.upstreams {
+		t.slowest = slowest(name).Seconds() // after the histogram, so that it is of all of its durations
+	}
 	return m, nil
 }
 
@@ -337,8 +346,8 @@ func (m *measured) of(label map[string]string) *traffic {
 	return t
 }
 
-// quantile estimates a quantile of the durations in seconds, as histogram_quantile of Prometheus does, nil without
-// durations.
+// quantile estimates a quantile of the durations in seconds, as histogram_quantile of Prometheus does, but not above
+// the slowest one: a bucket may be much wider than the durations in it. It is nil without durations.
 func (t *traffic) quantile(q float64) *float64 {
 	if t.total == 0 {
 		return nil
@@ -352,7 +361,7 @@ func (t *traffic) quantile(q float64) *float64 {
 	for _, bound := range bounds {
 		count := float64(t.counts[bound])
 		if count >= rank && count > below {
-			v := lower + (bound-lower)*(rank-below)/(count-below)
+			v := min(lower+(bound-lower)*(rank-below)/(count-below), t.slowest)
 			return &v
 		}
 		lower, below = bound, count

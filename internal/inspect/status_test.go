@@ -70,7 +70,7 @@ func TestStatus(t *testing.T) {
 		{Name: "b", State: connector.Down, Since: at, Reason: "gone"},
 		{Name: "c", State: connector.Ready, Since: at, HalfOpenBreakers: connector.Breakers{Sessions: 1, Since: at}},
 	}})
-	s, err := i.Status(Process{Version: "1", Mode: "http", Started: at, Metrics: registry})
+	s, err := i.Status(Process{Version: "1", Mode: "http", Started: at, Metrics: registry, Slowest: always(5 * time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +95,35 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// always is the Slowest of a test.
+func always(took time.Duration) Slowest { return func(string) time.Duration { return took } }
+
+// No call took longer than the slowest one: an estimate is not above it.
+func TestQuantileIsNotAboveTheSlowestCall(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "mcp_gateway_request_duration_seconds", Buckets: []float64{.025, .05},
+	}, []string{"method", "upstream"})
+	registry.MustRegister(durations)
+	durations.WithLabelValues("tools/call", "a").Observe(.03)
+	s, err := New(upstreamsOnly{all: []Upstream{{Name: "a"}}}).Status(Process{Metrics: registry, Slowest: always(30 * time.Millisecond)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p95 := s.Upstreams[0].P95; p95 == nil || *p95 != .03 {
+		t.Errorf("p95: %+v", s.Upstreams[0])
+	}
+	h := NewHistory(registry, always(30*time.Millisecond))
+	h.Sample(time.Now())
+	durations.WithLabelValues("tools/call", "a").Observe(.03)
+	h.Sample(time.Now().Add(HistoryStep))
+	if a, all := h.Rates("a").P99, h.Rates("").P99; a != .03 || all != .03 {
+		t.Errorf("p99: %v, of all %v", a, all)
+	}
+}
+
 func TestQuantileAboveTheLastBound(t *testing.T) {
-	tr := traffic{counts: map[float64]uint64{1: 1, 2: 1}, total: 10}
+	tr := traffic{counts: map[float64]uint64{1: 1, 2: 1}, total: 10, slowest: 3}
 	if got := tr.quantile(.95); got == nil || *got != 2 {
 		t.Errorf("got %v, want the last bound", got)
 	}

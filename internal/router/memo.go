@@ -14,6 +14,14 @@ type memo[K comparable, V any] struct {
 	all  atomic.Pointer[map[K]V] // never changed
 }
 
+// values returns the cached results. The caller must not change them.
+func (m *memo[K, V]) values() map[K]V {
+	if all := m.all.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
 func (m *memo[K, V]) get(key K) V {
 	if all := m.all.Load(); all != nil {
 		if v, ok := (*all)[key]; ok {

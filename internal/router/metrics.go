@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,7 +40,7 @@ type Metrics struct {
 
 	// Metrics of the path of every call, looked up once.
 	requestCounters   memo[requestLabels, prometheus.Counter]
-	durationObservers memo[durationLabels, prometheus.Observer]
+	durationObservers memo[durationLabels, *durationObserver]
 	decisionCounters  memo[decisionLabels, prometheus.Counter]
 }
 
@@ -87,7 +88,9 @@ func NewMetrics() *Metrics {
 	m.requestCounters.find = func(l requestLabels) prometheus.Counter {
 		return m.requests.WithLabelValues(l.method, l.upstream, l.outcome)
 	}
-	m.durationObservers.find = func(l durationLabels) prometheus.Observer { return m.durations.WithLabelValues(l.method, l.upstream) }
+	m.durationObservers.find = func(l durationLabels) *durationObserver {
+		return &durationObserver{Observer: m.durations.WithLabelValues(l.method, l.upstream)}
+	}
 	m.decisionCounters.find = func(l decisionLabels) prometheus.Counter { return m.decisions.WithLabelValues(l.effect, l.rule) }
 	return m
 }
@@ -98,6 +101,32 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 		m.requests, m.durations, m.decisions, m.downlevels, m.asks, m.bridged, m.limited, m.violations, m.sanitized, m.invalidInputs,
 		m.shortened, m.scaled,
 	}
+}
+
+// durationObserver observes durations, and keeps the longest one: a histogram does not have it.
+type durationObserver struct {
+	prometheus.Observer
+	slowest atomic.Int64 // in nanoseconds
+}
+
+// noteSlowest is called before Observe, so that no observed duration is longer than the slowest.
+func (o *durationObserver) noteSlowest(d time.Duration) {
+	for {
+		slowest := o.slowest.Load()
+		if int64(d) <= slowest || o.slowest.CompareAndSwap(slowest, int64(d)) {
+			return
+		}
+	}
+}
+
+// Slowest returns the longest time that a call of an upstream took, 0 without calls.
+func (m *Metrics) Slowest(upstream string) (slowest time.Duration) {
+	for labels, o := range m.durationObservers.values() {
+		if labels.upstream == upstream && wire.MethodOf(labels.method).Kind == wire.KindCall {
+			slowest = max(slowest, time.Duration(o.slowest.Load()))
+		}
+	}
+	return slowest
 }
 
 // countDownlevel counts what was replaced for a client's revision.
@@ -231,7 +260,8 @@ func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, e
 	outcome := cmp.Or(log.decided, outcomeOf(err))
 	r.metrics.requestCounters.get(requestLabels{method, log.upstream, outcome}).Inc()
 	observer := r.metrics.durationObservers.get(durationLabels{method, log.upstream})
-	if with, ok := observer.(prometheus.ExemplarObserver); ok && exported {
+	observer.noteSlowest(duration)
+	if with, ok := observer.Observer.(prometheus.ExemplarObserver); ok && exported {
 		with.ObserveWithExemplar(duration.Seconds(), prometheus.Labels{"trace_id": c.Trace.ID()})
 	} else {
 		observer.Observe(duration.Seconds())

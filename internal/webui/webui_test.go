@@ -102,7 +102,7 @@ func newTestConsole(t *testing.T, o Options) (*Console, *fake) {
 	registry := prometheus.NewRegistry()
 	o.Inspector = inspect.New(f)
 	if o.History == nil {
-		o.History = inspect.NewHistory(registry)
+		o.History = inspect.NewHistory(registry, nil)
 	}
 	if o.Calls == nil {
 		o.Calls = &inspect.CallLog{}
