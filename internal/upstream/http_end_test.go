@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,6 +132,53 @@ func TestSessionEndsDespiteCancellations(t *testing.T) {
 			t.Errorf("the end took %v", took)
 		}
 	})
+}
+
+// Each of many calls that are cancelled at the same time is cancelled at the server, also one whose
+// cancellation has to wait: the server would work on it for nobody.
+func TestCancellationsOfManyCalls(t *testing.T) {
+	const calls = protocol.MaxBackgroundTasks + 50
+	for name, tc := range map[string]struct {
+		over   func(*Options)
+		server func(*script) http.Handler
+		accept func(w http.ResponseWriter, r *http.Request)
+	}{
+		"streamable HTTP": {legacyEra, func(s *script) http.Handler { return s }, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
+		"HTTP+SSE":        {overSSE, func(s *script) http.Handler { return &sseScript{script: s} }, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				takes := make(chan struct{})
+				s := &script{on: map[string]on{
+					wire.MethodToolsCall: func(w http.ResponseWriter, r *http.Request, _ wire.Message) { tc.accept(w, r) },
+					wire.NoteCancelled:   func(http.ResponseWriter, *http.Request, wire.Message) { <-takes },
+				}}
+				c, err := tryConverse(t, "http://server/mcp", nil, tc.over, func(o *Options) { o.HTTP = serveInMemory(t, tc.server(s)) })
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var ended sync.WaitGroup
+				for range calls {
+					ended.Go(func() { _, _ = c.Call(ctx, tool("a", `{}`, nil)) })
+				}
+				synctest.Wait()
+				upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), calls)
+				cancel()
+				ended.Wait()
+				synctest.Wait()
+				upstreamtest.Equal(t, "cancellations at the same time", len(s.got(wire.NoteCancelled)), protocol.MaxBackgroundTasks)
+				close(takes)
+				synctest.Wait()
+				upstreamtest.Equal(t, "cancellations", len(s.got(wire.NoteCancelled)), calls)
+				cancelled := make(map[string]bool)
+				for _, m := range s.got(wire.NoteCancelled) {
+					cancelled[string(m.params)] = true
+				}
+				upstreamtest.Equal(t, "cancelled calls", len(cancelled), calls)
+			})
+		})
+	}
 }
 
 // A call over HTTP+SSE that is pending when the connection ends is cancelled before its stream ends.

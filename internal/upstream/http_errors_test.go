@@ -156,24 +156,37 @@ func TestSlowHeaders(t *testing.T) {
 }
 
 // The number of background tasks, such as cancellations, is bounded when the server
-// does not read them.
+// does not read them. Finish waits for the tasks that wait, too.
 func TestBackgroundTasksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e protocol.BackgroundTasks
-		var begun atomic.Int32
+		var begun, ended atomic.Int32
 		for range 2 {
-			for range 2 * protocol.MaxBackgroundTasks {
+			for range 2 * (protocol.MaxBackgroundTasks + protocol.MaxWaitingTasks) {
 				e.Start(func(ctx context.Context) {
 					begun.Add(1)
 					<-ctx.Done()
+					ended.Add(1)
 				})
 			}
+			for range protocol.MaxWaitingTasks/protocol.MaxBackgroundTasks + 1 {
+				synctest.Wait()
+				upstreamtest.Equal(t, "running tasks", begun.Swap(0), protocol.MaxBackgroundTasks)
+				time.Sleep(protocol.BackgroundTimeout)
+			}
 			synctest.Wait()
-			upstreamtest.Equal(t, "running tasks", begun.Swap(0), protocol.MaxBackgroundTasks)
-			time.Sleep(protocol.BackgroundTimeout)
-			synctest.Wait()
+			upstreamtest.Equal(t, "tasks that began after those that waited", begun.Swap(0), 0)
+			upstreamtest.Equal(t, "ended tasks", ended.Swap(0), protocol.MaxBackgroundTasks+protocol.MaxWaitingTasks)
+		}
+		for range 2 * protocol.MaxBackgroundTasks {
+			e.Start(func(ctx context.Context) {
+				<-ctx.Done()
+				ended.Add(1)
+			})
 		}
 		e.Finish()
+		upstreamtest.Equal(t, "ended tasks", ended.Load(), 2*protocol.MaxBackgroundTasks)
+		e.StartIf(func() bool { t.Error("admitted after Finish"); return true }, nil)
 	})
 }
 

@@ -128,17 +128,22 @@ func (t *Conn) NotifyAt(to *Endpoint, header Headers, method string) {
 }
 
 // Cancel tells the server in the background that the response to a call is no longer needed:
-// in the legacy era a closed connection does not mean that.
+// in the legacy era a closed connection does not mean that. It keeps no params of the call:
+// many cancellations may wait.
 func (t *Conn) Cancel(to *Endpoint, header Headers, f *protocol.PendingCall) {
-	t.Background.Start(func(ctx context.Context) { t.sendCancellation(ctx, to, header, f) })
+	header = header.ForCall(f.Call)
+	var m wire.Message
+	t.Background.StartIf(
+		func() (ok bool) { m, ok = f.Cancellation(); return ok },
+		func(ctx context.Context) { t.sendCancellation(ctx, to, header, m) },
+	)
 }
 
-func (t *Conn) sendCancellation(ctx context.Context, to *Endpoint, header Headers, f *protocol.PendingCall) {
-	m, ok := f.Cancellation()
-	if !ok {
-		return
+func (t *Conn) sendCancellation(ctx context.Context, to *Endpoint, header Headers, m wire.Message) {
+	if t.Endpoint.Pool.Closed() {
+		return // Close must not wait for the credentials of each cancellation that waits
 	}
-	if err := to.Send(ctx, header.ForCall(f.Call), m); err != nil {
+	if err := to.Send(ctx, header, m); err != nil {
 		t.Log.Debug("the server did not take a cancellation", zap.Error(err))
 	}
 }
@@ -148,7 +153,7 @@ func (t *Conn) sendCancellation(ctx context.Context, to *Endpoint, header Header
 // CloseTimeout has passed, so that time is left to end the session. A server refuses them
 // afterwards, and may wait for its calls before it answers that the session has ended.
 //
-// A call whose client has cancelled it is pending until its own cancellation has begun. So
+// A call whose client has cancelled it is pending until its own cancellation runs or waits. So
 // each call is cancelled, and only once.
 func (t *Conn) EndCalls(to *Endpoint, header Headers, pending []*protocol.PendingCall) {
 	ctx, cancel := context.WithTimeout(context.Background(), CloseTimeout/2)
@@ -157,7 +162,9 @@ func (t *Conn) EndCalls(to *Endpoint, header Headers, pending []*protocol.Pendin
 	sending.SetLimit(maxEnding)
 	for _, f := range pending {
 		sending.Go(func() error {
-			t.sendCancellation(ctx, to, header, f)
+			if m, ok := f.Cancellation(); ok {
+				t.sendCancellation(ctx, to, header.ForCall(f.Call), m)
+			}
 			return nil
 		})
 	}

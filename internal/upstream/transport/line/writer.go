@@ -15,9 +15,10 @@ import (
 // message of any size may always wait.
 const MaxPending = 1 << 20
 
-// maxNotificationBytes bounds the notifications that wait to be written. More of them are
+// maxNotificationBytes bounds the notifications that wait to be written. It has room for
+// cancellations of more calls than all clients can have at the same time. More of them are
 // dropped, since the server does not read.
-const maxNotificationBytes = 256 << 10
+const maxNotificationBytes = 1 << 20
 
 // errClosed means that the writer was closed.
 var errClosed = errors.New("the writer is closed")

@@ -29,8 +29,11 @@ func TestNotificationsToAStuckChildAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	note := &wire.Message{Method: wire.NoteCancelled, Params: wire.Raw(`{"requestId":1}`)}
-	if !w.post(note) {
-		t.Error("the cancellation of a large request was dropped")
+	long := &wire.Message{Method: wire.NoteCancelled, Params: wire.Raw(`{"requestId":9007199254740991}`)}
+	for i := range protocol.MaxWaitingTasks { // as many as may wait over HTTP
+		if !w.post(long) {
+			t.Fatalf("the cancellation of call %d behind a large request was dropped", i)
+		}
 	}
 	for range 100_000 {
 		w.post(note)
