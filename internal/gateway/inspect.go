@@ -108,7 +108,7 @@ func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
 	for _, at := range e.conn.sessions.URLs() {
 		u.URLs = append(u.URLs, inspect.URL(at))
 	}
-	if (s.State == connector.Down || s.State == connector.Connecting) && s.Advice != "" {
+	if s.Advice != "" {
 		u.Reason = s.Advice
 	}
 	return u

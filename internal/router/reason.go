@@ -17,6 +17,7 @@ import (
 // Bounds of the reason in the log and in the audit.
 const (
 	maxReason    = 256      // bytes
+	maxSaid      = 200      // bytes of what a server said within a reason
 	maxMasked    = 16 << 10 // bytes of a text in which secrets are looked for
 	maxHidden    = 256      // values of arguments that are looked for in the message of a server
 	leastHidden  = 3        // bytes of a value that is looked for: shorter ones are parts of words
@@ -51,8 +52,7 @@ func (r *Router) reasonOf(outcome string, c *call.Call, log *logFields, err erro
 	case !ok:
 		return r.short(err.Error())
 	case rpc.Raw != nil:
-		message := plaintext.Clip(r.masked(rpc.Message), 4*maxReason)
-		return fmt.Sprintf("the server answered with error %d: %s", rpc.Code, plaintext.Line(r.withoutArguments(message, c.Params), maxReason))
+		return fmt.Sprintf("the server answered with error %d: %s", rpc.Code, r.said(rpc.Message, c.Params, maxReason))
 	case rpc.Detail != "":
 		return r.short(rpc.Detail)
 	}
@@ -64,6 +64,9 @@ func (r *Router) reasonOf(outcome string, c *call.Call, log *logFields, err erro
 		if upstream := data.Get("upstream").Str(); upstream != "" && log.upstream == "" { // the line names none
 			reason = "upstream " + upstream + ": " + reason
 		}
+		if rpc.Said != "" {
+			reason += fmt.Sprintf(" (%q)", r.said(rpc.Said, c.Params, maxSaid))
+		}
 		return r.short(reason)
 	}
 	message := rpc.Message
@@ -71,6 +74,12 @@ func (r *Router) reasonOf(outcome string, c *call.Call, log *logFields, err erro
 		message += ": " + strings.Join(lacked, ", ")
 	}
 	return r.short(message)
+}
+
+// said returns what a server said on one short line, without secrets of the configuration and without values of the
+// arguments.
+func (r *Router) said(text string, params wire.Raw, most int) string {
+	return plaintext.Line(r.withoutArguments(plaintext.Clip(r.masked(text), 4*maxReason), params), most)
 }
 
 // short returns a text on one short line, without secrets of the configuration.

@@ -202,6 +202,33 @@ func TestReasonHidesSecrets(t *testing.T) {
 	}
 }
 
+// answered is the error of a call that a server answered with HTTP 500 and a text.
+func answered(text string) *wire.Error {
+	err := wire.Errorf(wire.CodeInternal, "upstream \"files\": the server answered HTTP 500")
+	err = err.WithData(wire.Raw(`{"upstream":"files","reason":"the server answered HTTP 500"}`))
+	err.Said = text
+	return err
+}
+
+// The reason quotes the text of an HTTP error, on one bounded line. The client does not get it.
+func TestReasonQuotesTheTextOfAStatus(t *testing.T) {
+	c := newCall("tools/call", `{"name":"files__read","arguments":{"path":"diary"}}`, nil)
+	for text, want := range map[string]string{
+		"":                                 "the server answered HTTP 500",
+		"disk\n\tfull: diary":              `the server answered HTTP 500 ("disk full: […]")`,
+		"{\n  \"error\": \"disk full\"\n}": `the server answered HTTP 500 ("{ \"error\": \"disk full\" }")`,
+		strings.Repeat("x", 5000):          `the server answered HTTP 500 ("` + strings.Repeat("x", maxSaid) + `…")`,
+	} {
+		log := &logFields{upstream: "files"}
+		if got := unmasked.reasonOf(outcomeError, c, log, answered(text)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if sent := string(answered(text).Append(nil)); strings.Contains(sent, "full") || strings.Contains(sent, "xxx") {
+			t.Errorf("the client gets %s", sent)
+		}
+	}
+}
+
 // A server may repeat arguments as they are written in JSON or in a URL.
 func TestReasonHidesEscapedArguments(t *testing.T) {
 	for _, value := range []string{"select \"SECARG\" from t\nwhere 1", `C:\Users\SECARG\x`, "tab\tSECARG", "<SECARG>&é😀", "a SECARG/b"} {
@@ -213,6 +240,10 @@ func TestReasonHidesEscapedArguments(t *testing.T) {
 		for _, message := range []string{value, string(arguments), strconv.Quote(string(arguments)), "GET /?x=" + url.QueryEscape(value)} {
 			got := unmasked.reasonOf(outcomeError, c, &logFields{}, &wire.Error{Code: -1, Message: "bad: " + message, Raw: wire.Raw(`{}`)})
 			if strings.Contains(got, "SECARG") {
+				t.Errorf("%s: %s", message, got)
+			}
+			got = unmasked.reasonOf(outcomeError, c, &logFields{upstream: "files"}, answered("bad: "+message))
+			if strings.Contains(got, "SECARG") || !strings.HasPrefix(got, `the server answered HTTP 500 ("bad: `) {
 				t.Errorf("%s: %s", message, got)
 			}
 		}

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/process"
@@ -177,6 +179,11 @@ func TestAdviceForRemoteServers(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 	})).URL
 
+	identified := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Request-Id", "abc-1")
+		w.WriteHeader(http.StatusInternalServerError)
+	})).URL
+
 	const cannot, secret = "cannot connect to the server", "hunter2"
 	for name, test := range map[string]struct {
 		url, advice, reason string // URL and HOST are placeholders
@@ -195,11 +202,23 @@ func TestAdviceForRemoteServers(t *testing.T) {
 		"401 with OAuth, with credentials": {url: oauth, reason: "the server refuses the gateway's credentials (HTTP 401)", header: "X-API-Key",
 			advice: `URL answered HTTP 401: the credentials under headers or auth are not accepted; check that they are the right ones and have not expired. This server uses OAuth: auth: {kind: user} with gateway login files is another way`},
 		"403": {url: remote(403, httpconn.TypeJSON, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no\nadmin"}}`), reason: "the server refuses the gateway's credentials (HTTP 403)",
-			advice: `URL answered HTTP 403 ("no\nadmin"): it refuses a request without credentials, or does not let this machine in; if it wants credentials, give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`},
+			advice: `URL answered HTTP 403 ("no admin"): it refuses a request without credentials, or does not let this machine in; if it wants credentials, give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`},
 		"404": {url: remote(404, "text/plain", ""), reason: "the server refuses initialize (HTTP 404) and offers no HTTP+SSE stream",
 			advice: `URL answered HTTP 404: check the path of url; servers often serve MCP at /mcp, and older ones at /sse`},
 		"502": {url: remote(502, "text/plain", ""), reason: "the server answered HTTP 502 with content type text/plain",
 			advice: `URL answered HTTP 502: the fault is on its side, or on that of a proxy before it; look into its log`},
+		"500 with a text": {url: remote(500, "text/plain", "database is\n\tlocked\x1b[31m for "+secret), reason: "the server answered HTTP 500 with content type text/plain", header: "X-API-Key",
+			advice: `URL answered HTTP 500 ("database is locked[31m for [redacted]"): the fault is on its side, or on that of a proxy before it; look into its log`},
+		"500 with JSON": {url: remote(500, httpconn.TypeJSON, `{"error": "database is locked"}`), reason: "the server answered HTTP 500 with content type application/json",
+			advice: `URL answered HTTP 500 ("{\"error\": \"database is locked\"}"): the fault is on its side, or on that of a proxy before it; look into its log`},
+		"500 with a page": {url: remote(500, "text/plain", "<!DOCTYPE html><h1>Error</h1>"), reason: "the server answered HTTP 500 with content type text/plain",
+			advice: `URL answered HTTP 500: the fault is on its side, or on that of a proxy before it; look into its log`},
+		"500 with its name": {url: remote(500, "text/plain", "Internal Server Error\n"), reason: "the server answered HTTP 500 with content type text/plain",
+			advice: `URL answered HTTP 500: the fault is on its side, or on that of a proxy before it; look into its log`},
+		"503 with a long text": {url: remote(503, "", strings.Repeat("x", 100_000)), reason: "the server answered HTTP 503 with no content type",
+			advice: `URL answered HTTP 503 ("` + strings.Repeat("x", diagnose.MaxExcerpt) + `…"): the fault is on its side, or on that of a proxy before it; look into its log`},
+		"500 with a request id": {url: identified, reason: "the server answered HTTP 500 with no content type",
+			advice: `URL answered HTTP 500: the fault is on its side, or on that of a proxy before it; look into its log (request abc-1)`},
 		"TLS only": {url: strings.Replace(withTLS.URL, "https:", "http:", 1), reason: "the server refuses initialize (HTTP 400) and offers no HTTP+SSE stream",
 			advice: `URL answered HTTP 400: it speaks TLS: write https:// in url`},
 		"a web page": {url: remote(200, "text/html", "<h1>Sign in</h1>"), reason: "the server answered HTTP 200 with content type text/html",
@@ -223,6 +242,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 			o := Options{Server: Server{HTTP: &httpconn.Config{URL: at}}}
 			if test.header != "" {
 				o.HTTP.Headers = map[string]string{test.header: secret}
+				o.Mask = func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") }
 			}
 			advice, reason := failureMessages(t, o)
 			want := strings.NewReplacer("URL", diagnose.Show(at), "HOST", at.Host).Replace(test.advice)
@@ -239,6 +259,41 @@ func TestAdviceForRemoteServers(t *testing.T) {
 				t.Error("the log contains a secret")
 			}
 		})
+	}
+}
+
+// The text of an HTTP error is for operators: in the advice about a list, and beside the error of a call, whose
+// client does not get it.
+func TestTextOfAStatusInALiveConversation(t *testing.T) {
+	busy := func(w http.ResponseWriter, _ *http.Request, _ wire.Message) {
+		w.WriteHeader(http.StatusInternalServerError)
+		io.WriteString(w, "database is locked")
+	}
+	s := &script{stateful: true, caps: `{"prompts":{}}`, on: map[string]on{wire.MethodPromptsList: busy, wire.MethodToolsCall: busy}}
+	at, err := url.Parse(serve(t, s).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zap.InfoLevel)
+	r := start(t, Options{Server: Server{HTTP: &httpconn.Config{URL: at}, Era: wire.EraLegacy}, Logger: zap.New(core)})
+	shot := r.watch.wait(t, func(s connector.Snapshot) bool { return s.State == connector.Degraded })
+	const reason, text = "the server answered HTTP 500 with content type text/plain", ` ("database is locked")`
+	upstreamtest.Equal(t, "reason", shot.Reason, "prompts/list: "+reason)
+	upstreamtest.Equal(t, "advice", shot.Advice, "prompts/list: "+reason+text)
+	line := logs.FilterMessage("cannot gather a list").All()[0].ContextMap()["error"].(string)
+	if !strings.HasSuffix(line, text) {
+		t.Errorf("the log says %s", line)
+	}
+	cl := tool("a", `{"name":"x"}`, nil)
+	cl.Principal = call.Anonymous
+	_, err = r.Do(t.Context(), cl)
+	failure, ok := errors.AsType[*wire.Error](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	upstreamtest.Equal(t, "text", failure.Said, "database is locked")
+	if sent := string(failure.Append(nil)); strings.Contains(sent, "locked") || !strings.Contains(sent, reason) {
+		t.Errorf("the client gets %s", sent)
 	}
 }
 

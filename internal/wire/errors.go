@@ -31,6 +31,9 @@ type Error struct {
 	// Detail says more than Message, for the log and the status. It may name addresses and files,
 	// and is never sent.
 	Detail string
+	// Said is the text that a server answered in place of a JSON-RPC message, for the log and the status.
+	// It may repeat arguments of the request, and is never sent.
+	Said string
 }
 
 // Error returns the code and the message.

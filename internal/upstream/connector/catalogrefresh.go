@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
 )
@@ -205,7 +206,8 @@ func (t *catalogRefresher) refresh(ctx context.Context, which kinds, news func()
 				level = zap.DebugLevel // the same error at every attempt is logged once
 			}
 			t.failed[k] = failed[k]
-			t.c.o.Logger.Log(level, "cannot gather a list", zap.String("method", listings[k].Name), t.c.o.why(failed[k]))
+			t.c.o.Logger.Log(level, "cannot gather a list", zap.String("method", listings[k].Name),
+				zap.String("error", t.c.o.reason(failed[k].Error())+diagnose.ServerMessage(failed[k], t.c.o.Mask)))
 		default:
 			t.failed[k], t.ttl[k] = nil, got[k].ttl
 			if k == kindTools && t.headers {
@@ -218,7 +220,7 @@ func (t *catalogRefresher) refresh(ctx context.Context, which kinds, news func()
 	}
 	t.setFailed(&next.Failed)
 	if next.Reason = reasonOf(&next.Failed); next.Reason != "" {
-		next.State = Degraded
+		next.State, next.Advice = Degraded, t.advice(&next.Failed)
 	}
 	if t.c.gathersLists() {
 		t.c.tools.Store(readTools(next.Catalog.Tools, t.headers))
@@ -257,6 +259,17 @@ func (t *catalogRefresher) setFailed(lists *FailedLists) {
 			list.Reason = fmt.Sprintf("%s: %s", listings[k].Name, t.c.o.reason(ReasonFor(t.failed[k])))
 		}
 	}
+}
+
+// advice is reasonOf with what the server answered.
+func (t *catalogRefresher) advice(lists *FailedLists) string {
+	said := *lists
+	for k := range numKinds {
+		if t.failed[k] != nil {
+			k.failure(&said).Reason += diagnose.ServerMessage(t.failed[k], t.c.o.Mask)
+		}
+	}
+	return reasonOf(&said)
 }
 
 // reasonOf says which lists could not be gathered and why, "" if all could.

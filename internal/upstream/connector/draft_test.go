@@ -32,6 +32,7 @@ type statusError int
 func (s statusError) Error() string         { return "HTTP status" }
 func (s statusError) StatusCode() int       { return int(s) }
 func (statusError) ServerMessage() string   { return "" }
+func (statusError) ServerRequestID() string { return "" }
 func (statusError) UsesOAuth() bool         { return false }
 func (statusError) MissingScopes() []string { return nil }
 func (statusError) WantsTLS() bool          { return false }

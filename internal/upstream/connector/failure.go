@@ -42,7 +42,11 @@ func (c *Connector) Failure(reason string, since time.Time, retryable bool, late
 // FailureOf is Failure for an error, with what operators may read about it.
 func (c *Connector) FailureOf(err error, reason string, since time.Time, retryable bool) *wire.Error {
 	failure := c.Failure(reason, since, retryable, protocol.RetryAfterOf(err))
-	failure.Detail = c.detail(err, reason)
+	if failure.Detail = c.detail(err, reason); failure.Detail == "" {
+		if h, is := errors.AsType[diagnose.HTTPError](err); is {
+			failure.Said = c.o.Mask(h.ServerMessage())
+		}
+	}
 	return failure
 }
 

@@ -49,7 +49,7 @@ type Snapshot struct {
 	// Reason says why the upstream is degraded or down, or what is wrong while it
 	// connects. It is for users and has no secrets.
 	Reason string
-	// Advice says in one sentence why the upstream is down, or does not connect, and what
+	// Advice says in one sentence why the upstream is degraded or down, or does not connect, and what
 	// to do about it. It is for operators: it may name addresses and files, and quote the
 	// output of the server.
 	Advice string

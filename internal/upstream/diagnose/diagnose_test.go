@@ -84,6 +84,7 @@ func (refused) StatusCode() int         { return 400 }
 func (refused) UsesOAuth() bool         { return false }
 func (refused) MissingScopes() []string { return nil }
 func (refused) WantsTLS() bool          { return false }
+func (refused) ServerRequestID() string { return "" }
 func (r refused) ServerMessage() string { return string(r) }
 
 // A secret is masked before a message is cut, so that no part of it is left.

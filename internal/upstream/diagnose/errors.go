@@ -60,9 +60,12 @@ func IsLineTooLong(err error) bool {
 type HTTPError interface {
 	error
 	StatusCode() int
-	// ServerMessage returns the message of the JSON-RPC error in the body, "" if there
-	// is none.
+	// ServerMessage returns the message of the JSON-RPC error in the body, or else the beginning of a body that is plain
+	// text or JSON, "" if there is none.
 	ServerMessage() string
+	// ServerRequestID returns the id of the request that the server gave the response, as its log may have it, "" for
+	// none.
+	ServerRequestID() string
 	// UsesOAuth reports whether the challenge of the response names the metadata of a
 	// protected resource (RFC 9728, section 5.1).
 	UsesOAuth() bool
@@ -73,11 +76,15 @@ type HTTPError interface {
 	WantsTLS() bool
 }
 
-// WithoutMessage is an HTTP response without the message of the server, which may repeat arguments of a call.
+// WithoutMessage is the HTTP response of a call without the message of the server, which may repeat arguments of the call,
+// and without the request id, which is that of the call.
 type WithoutMessage struct{ HTTPError }
 
 // ServerMessage implements [HTTPError].
 func (WithoutMessage) ServerMessage() string { return "" }
+
+// ServerRequestID implements [HTTPError].
+func (WithoutMessage) ServerRequestID() string { return "" }
 
 // UnexpectedContentType is a response that is neither JSON nor an event stream.
 type UnexpectedContentType struct {

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+
+	"mcpgateway/internal/plaintext"
 )
 
 // RemoteServer has the data about a server that Remote needs.
@@ -26,12 +28,19 @@ type RemoteServer struct {
 	Mask func(text string) string
 }
 
+// RequestMark begins the end of an advice that has the id of the request, as the log of the server may have it.
+const RequestMark = " (request "
+
 // Remote says in one sentence why there is no connection to a remote server, and what
 // to do about it. The text is for the log: it may contain addresses.
 func Remote(s RemoteServer, why error) string {
 	at := Show(s.URL)
 	if r, ok := errors.AsType[HTTPError](why); ok {
-		return fmt.Sprintf("%s answered HTTP %d%s: %s", at, r.StatusCode(), serverMessage(r, s.Mask), s.statusAdvice(r))
+		text := fmt.Sprintf("%s answered HTTP %d%s: %s", at, r.StatusCode(), ServerMessage(r, s.Mask), s.statusAdvice(r))
+		if id := r.ServerRequestID(); id != "" {
+			text += RequestMark + id + ")"
+		}
+		return text
 	}
 	if u, ok := errors.AsType[*UnexpectedContentType](why); ok {
 		return fmt.Sprintf("%s answered HTTP %d with %s and not with MCP: %s", at, u.Status, ContentName(u.MediaType), u.advice())
@@ -42,13 +51,14 @@ func Remote(s RemoteServer, why error) string {
 	return fmt.Sprintf("%s: %v", at, why)
 }
 
-// serverMessage returns the error message that came with a status, on one line and
-// bounded. It is masked first, as a cut secret is not recognized.
-func serverMessage(r HTTPError, mask func(string) string) string {
-	if r.ServerMessage() == "" {
+// ServerMessage returns what came with a status, quoted on one line and bounded, "" if there is nothing in why. It is
+// masked first, as a cut secret is not recognized. It may repeat the request.
+func ServerMessage(why error, mask func(string) string) string {
+	r, ok := errors.AsType[HTTPError](why)
+	if !ok || r.ServerMessage() == "" {
 		return ""
 	}
-	return fmt.Sprintf(" (%.200q)", mask(r.ServerMessage()))
+	return fmt.Sprintf(" (%q)", plaintext.Line(mask(r.ServerMessage()), MaxExcerpt))
 }
 
 func (s RemoteServer) statusAdvice(r HTTPError) string {

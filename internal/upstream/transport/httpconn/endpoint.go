@@ -57,6 +57,12 @@ const (
 	// JSON-RPC response.
 	maxDrain  = 4 << 10
 	drainTime = 20 * time.Millisecond
+	// maxSniffed is how much of a body shows its type.
+	maxSniffed = 512
+	// maxText and textTime bound the text of a response without success that is read for operators. It is
+	// longer than what they see of it, so that a secret in it is whole when it is masked.
+	maxText  = 4 << 10
+	textTime = time.Second
 )
 
 // reserved lists the headers that cannot be configured, beside those with
@@ -268,16 +274,15 @@ func (e *Endpoint) Send(ctx context.Context, header Headers, m wire.Message) err
 // beginsAsPage reports whether a body, as far as it comes at once, is a web page. The media
 // type does not tell: some servers name it for an empty body too.
 func beginsAsPage(body io.ReadCloser) bool {
-	return strings.HasPrefix(http.DetectContentType(beginOf(body)), typePage)
+	return strings.HasPrefix(http.DetectContentType(beginOf(body, maxSniffed, drainTime)), typePage)
 }
 
 // beginOf returns the first bytes of a body, those that come in time.
-func beginOf(body io.ReadCloser) []byte {
-	late := time.AfterFunc(drainTime, func() { body.Close() })
+func beginOf(body io.ReadCloser, most int, in time.Duration) []byte {
+	late := time.AfterFunc(in, func() { body.Close() })
 	defer late.Stop()
-	var begin [512]byte
-	n, _ := io.ReadFull(body, begin[:]) // the begin of a body that breaks off says as much
-	return begin[:n]
+	begin, _ := io.ReadAll(io.LimitReader(body, int64(most))) // the begin of a body that breaks off says as much
+	return begin
 }
 
 // template is copied for each request. http.NewRequest would parse the URL each time.

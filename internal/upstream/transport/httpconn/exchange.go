@@ -9,10 +9,12 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"mcpgateway/internal/oauthmeta"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
@@ -65,6 +67,8 @@ type StatusError struct {
 	Status     int
 	MediaType  string
 	RPC        *wire.Error   // the JSON-RPC error in the body, nil if there is none
+	Text       string        // the beginning of another body that is plain text or JSON; it may repeat the request
+	RequestID  string        // that the server gave the response, "" for none
 	RetryAfter time.Duration // of the response, 0 if there is none
 	OwnID      bool          // the body has the id of the request: the server understood it
 	OAuth      bool          // the challenge names the metadata of a protected resource
@@ -85,10 +89,13 @@ func (r *StatusError) StatusCode() int { return r.Status }
 // ServerMessage implements [diagnose.HTTPError].
 func (r *StatusError) ServerMessage() string {
 	if r.RPC == nil {
-		return ""
+		return r.Text
 	}
 	return r.RPC.Message
 }
+
+// ServerRequestID implements [diagnose.HTTPError].
+func (r *StatusError) ServerRequestID() string { return r.RequestID }
 
 // NewStatusError returns the error for a response, of which it reads the headers only.
 func NewStatusError(resp *http.Response) *StatusError {
@@ -97,7 +104,32 @@ func NewStatusError(resp *http.Response) *StatusError {
 	if resp.StatusCode == http.StatusForbidden && c.Error == oauthmeta.InsufficientScope {
 		r.Scopes = c.Scopes
 	}
+	if id := resp.Header.Get(requestid.Header); requestid.Valid(id) {
+		r.RequestID = id
+	}
 	return r
+}
+
+// ReadStatusError returns the error for a response with the beginning of its body, and closes it.
+func ReadStatusError(resp *http.Response) *StatusError {
+	r := NewStatusError(resp)
+	body := beginOf(resp.Body, maxText, textTime)
+	Discard(resp)
+	if resp.StatusCode == http.StatusBadRequest && resp.Request.URL.Scheme == "http" && wantsTLS(body) {
+		r.TLSOnly = true
+		return r
+	}
+	r.read(body)
+	return r
+}
+
+// read keeps the beginning of a body that people can read. A page or compressed data says nothing in a sentence.
+func (r *StatusError) read(body []byte) {
+	body = body[:min(len(body), maxText)]
+	text := strings.TrimSpace(string(body))
+	if strings.HasPrefix(http.DetectContentType(body), "text/plain") && !strings.EqualFold(text, http.StatusText(r.Status)) {
+		r.Text = text
+	}
 }
 
 // UsesOAuth implements [diagnose.HTTPError].
@@ -186,12 +218,10 @@ func (x *Exchange) hand(m *wire.Message, data []byte, b *wire.Buffer) {
 
 // refused returns the error for a response whose status is not a success.
 func (x *Exchange) refused(ctx context.Context, resp *http.Response, mt string) error {
-	r := NewStatusError(resp)
 	if mt != TypeJSON {
-		r.TLSOnly = resp.StatusCode == http.StatusBadRequest && x.Endpoint.url.Load().Scheme == "http" && wantsTLS(beginOf(resp.Body))
-		Discard(resp)
-		return r
+		return ReadStatusError(resp)
 	}
+	r := NewStatusError(resp)
 	body, err := x.Endpoint.readAll(ctx, resp, false)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -203,6 +233,8 @@ func (x *Exchange) refused(ctx context.Context, resp *http.Response, mt string) 
 	m, err := wire.ParseUpstream(body.B, x.Endpoint.Limits)
 	if err == nil && m.Error != nil && (m.ID == x.ID || m.ID.IsZero()) {
 		r.RPC, r.OwnID = m.Error, m.ID == x.ID
+	} else {
+		r.read(body.B)
 	}
 	return r
 }

@@ -100,11 +100,11 @@ func (s *Conn) connect() (*stream, error) {
 		return nil, err
 	}
 	if mt := httpconn.MediaType(resp.Header); resp.StatusCode != http.StatusOK || mt != httpconn.TypeStream {
-		httpconn.Discard(resp)
 		if resp.StatusCode == http.StatusOK {
+			httpconn.Discard(resp)
 			return nil, &protocol.CallError{Reason: "the server answered the request for a stream with " + diagnose.ContentName(mt)}
 		}
-		return nil, httpconn.NewStatusError(resp)
+		return nil, httpconn.ReadStatusError(resp)
 	}
 	r := &stream{s.Endpoint.NewEventReader(resp.Body), resp.Body.Close}
 	r.SetMaxEvent(skippedEvent * int64(s.Endpoint.Max))
