@@ -32,6 +32,9 @@ type callOptions struct {
 	json    bool
 	timeout time.Duration
 	unknown []unknownArgument
+
+	unlisted bool   // the server at --url does not list the tool
+	near     string // a question that names the tools that it may be
 }
 
 // unknownArgument is an argument that the schema of the tool does not have.
@@ -165,8 +168,16 @@ func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string
 				return o.ended(ctx, v)
 			}
 		}
+		ask := v.Call
 		if o.url != "" {
-			name = publicName(v, who, name)
+			var listed bool
+			if name, listed = publicName(v, who, name); !listed && v.Upstreams()[0].Revision != "" {
+				o.unlisted, o.near = true, didYouMeanOne(v.Table(who.Profile).View(who, nil).SimilarNames(call.Tool, name))
+				// The server refuses the call itself, so that its operator finds it in its log.
+				ask = func(ctx context.Context, c *call.Call) (call.Result, error) {
+					return v.CallUpstream(ctx, urlUpstream, c)
+				}
+			}
 		}
 		arguments, err := o.withArgs(v, who, name, given)
 		if err != nil {
@@ -180,7 +191,7 @@ func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string
 		}
 		for range maxVisits {
 			var res call.Result
-			if res, err = v.Call(ctx, c); err == nil {
+			if res, err = ask(ctx, c); err == nil {
 				result = res.Raw
 				return nil
 			}
@@ -213,14 +224,14 @@ func questions(stderr io.Writer) (tty io.Writer, end func(), err error) {
 const maxVisits = 10
 
 // publicName is the public name of a tool of the server at --url, whose native name may be invalid as a
-// public one.
-func publicName(v *gateway.InProcess, who *call.Principal, native string) string {
+// public one, and whether the server lists the tool.
+func publicName(v *gateway.InProcess, who *call.Principal, native string) (name string, listed bool) {
 	for _, e := range v.Table(who.Profile).View(who, nil).Usable(call.Tool) {
 		if e.Native == native {
-			return e.Public
+			return e.Public, true
 		}
 	}
-	return native
+	return native, false
 }
 
 // withArgs adds the values of --arg to the arguments.
@@ -283,7 +294,11 @@ func (o *callOptions) print(cmd *cobra.Command, result wire.Raw) error {
 		}
 	case failed:
 		text := cmp.Or(console.Clean(console.ResultText(result)), "it does not say why")
-		return fmt.Errorf("the tool failed: %s", text+o.unknownIn(text))
+		text += o.unknownIn(text)
+		if o.unlisted {
+			text += o.near + o.namesHint()
+		}
+		return fmt.Errorf("the tool failed: %s", text)
 	default:
 		return console.Result(out, console.StyleOf(out, lookupEnv), console.IsTerminal(out), result)
 	}

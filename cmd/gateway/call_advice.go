@@ -11,6 +11,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
@@ -24,13 +25,17 @@ func (o *callOptions) advised(ctx context.Context, err error, v *gateway.InProce
 	if !ok {
 		return err
 	}
-	if o.url != "" && isUnknownTool(rpc) {
-		return &wire.Error{Code: rpc.Code, Message: rpc.Message + missingThere(unavailableBehind(ctx, v), name), Data: rpc.Data}
+	if o.url != "" && o.isUnknown(rpc) {
+		near := o.near
+		if strings.Contains(rpc.Message, "did you mean") {
+			near = ""
+		}
+		return &wire.Error{Code: rpc.Code, Message: rpc.Message + near + missingThere(unavailableBehind(ctx, v), name), Data: rpc.Data}
 	}
 	data := wire.ValueOf(rpc.Data)
 	upstream := data.Get("upstream").Str()
 	switch {
-	case upstream == "" && isUnknownTool(rpc) && !strings.Contains(rpc.Message, "did you mean"):
+	case upstream == "" && o.isUnknown(rpc) && !strings.Contains(rpc.Message, "did you mean"):
 		// The gateway asks no upstream about a name with a prefix that no upstream has.
 		if v.WaitStarted(ctx) == nil {
 			near := v.Table(who.Profile).View(who, nil).SimilarNames(call.Tool, name)
@@ -48,7 +53,10 @@ func (o *callOptions) advised(ctx context.Context, err error, v *gateway.InProce
 			of, why = "upstream "+upstream+" is down: ", u.Reason
 		}
 	}
-	if why == "" {
+	switch {
+	case why == "" && rpc.Said != "":
+		return &wire.Error{Code: rpc.Code, Message: fmt.Sprintf("%s (%q)", rpc.Message, plaintext.Line(rpc.Said, diagnose.MaxExcerpt)), Data: rpc.Data}
+	case why == "":
 		return err
 	}
 	return errors.New(o.downText(of, data.Get("reason").Str(), why))
@@ -120,22 +128,30 @@ func endOf(ctx context.Context, v *gateway.InProcess, upstream string, changed <
 	}
 }
 
-func isUnknownTool(e *wire.Error) bool { return strings.HasPrefix(e.Message, "unknown tool") }
+// isUnknown reports whether an error says that there is no such tool. Servers say it in words of their own, with one of two codes.
+func (o *callOptions) isUnknown(e *wire.Error) bool {
+	return strings.HasPrefix(e.Message, "unknown tool") || o.unlisted && (e.Code == wire.CodeInvalidParams || e.Code == wire.CodeMethodNotFound)
+}
+
+// namesHint says at the end of an error how the user finds the names of the tools.
+func (o *callOptions) namesHint() string {
+	list := "gateway list tools"
+	switch {
+	case o.url != "":
+		list += " --url URL"
+	case o.profile != "":
+		list += " --profile " + o.profile
+	}
+	return " (" + list + " shows the names)"
+}
 
 // failure is the error of a call as text for people.
 func (o *callOptions) failure(err error) error {
 	var rpc *wire.Error
 	if errors.As(err, &rpc) {
 		text := console.Line(rpc.Message)
-		if isUnknownTool(rpc) {
-			list := "gateway list tools"
-			switch {
-			case o.url != "":
-				list += " --url URL"
-			case o.profile != "":
-				list += " --profile " + o.profile
-			}
-			text += " (" + list + " shows the names)"
+		if o.isUnknown(rpc) {
+			text += o.namesHint()
 		}
 		if id := wire.ValueOf(rpc.Data).Get("requestId").Str(); o.url != "" && id != "" { // the gateway at --url logs it
 			text += " (request " + console.Line(id) + ")"

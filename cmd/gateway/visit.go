@@ -23,6 +23,7 @@ import (
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/ruleset"
+	"mcpgateway/internal/upstream/diagnose"
 )
 
 // visitOptions are the flags of verbs that use upstreams without serving them.
@@ -114,6 +115,10 @@ func (o *visitOptions) reason(advice string) string {
 
 // withoutEntry is advice about a server that has no entry in a configuration.
 func withoutEntry(advice string) string {
+	request := "" // the end of the advice
+	if at := strings.LastIndex(advice, diagnose.RequestMark); at >= 0 {
+		advice, request = advice[:at], advice[at:]
+	}
 	advice, _, _ = strings.Cut(advice, ". This server uses OAuth: auth:")
 	advice = ofHeaderFlag.Replace(advice)
 	for _, other := range [][2]string{
@@ -122,10 +127,10 @@ func withoutEntry(advice string) string {
 		{"name a file with that authority's certificate under ca", "make this machine trust that authority, on Linux with SSL_CERT_FILE=FILE"},
 	} {
 		if before, _, found := strings.Cut(advice, other[0]); found {
-			return before + other[1]
+			return before + other[1] + request
 		}
 	}
-	return advice
+	return advice + request
 }
 
 // ofHeaderFlag names the credentials of the server at --url.
