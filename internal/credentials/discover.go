@@ -87,7 +87,7 @@ func (g *guard) findServer(ctx context.Context, issuer string) (*authServer, err
 	var other *oauthmeta.IssuerError
 	switch {
 	case errors.As(err, &missing):
-		return nil, failf("%s is at none of its well-known URLs (HTTP %d)", what, missing.Status).because(failf("the issuer is %.200q", issuer))
+		return nil, failf("%s is at none of its well-known URLs (HTTP %d)", what, missing.Status).because(&undescribed{issuer, missing.Status})
 	case errors.As(err, &other):
 		return nil, failf("%s is that of another issuer", what).because(fmt.Errorf("%.200q instead of %.200q", other.Named, other.Issuer))
 	case err != nil:
@@ -95,6 +95,15 @@ func (g *guard) findServer(ctx context.Context, issuer string) (*authServer, err
 	}
 	return g.checkServer(meta)
 }
+
+// undescribed is the cause of an error about an issuer without metadata.
+type undescribed struct {
+	issuer string
+	status int // at the last well-known URL
+}
+
+// Error implements error.
+func (u *undescribed) Error() string { return fmt.Sprintf("the issuer is %.200q", u.issuer) }
 
 // checkServer checks the URLs in the metadata of an authorization server.
 func (g *guard) checkServer(meta *oauthmeta.Server) (*authServer, error) {

@@ -23,7 +23,9 @@ type Error struct {
 	final bool
 	// away says that the store that replicas share does not answer.
 	away bool
-	code string // the error code of the server, "" for none
+	// unnamed says that the server has no metadata at all, see [NamesNoServer].
+	unnamed bool
+	code    string // the error code of the server, "" for none
 	// described is the description of the error by an authorization server, "" for none. It came through a browser, so
 	// anybody may have written it: only [Login] shows it.
 	described string
@@ -46,12 +48,28 @@ func IsAway(err error) bool {
 	return errors.As(err, &e) && e.away
 }
 
+// NamesNoServer reports whether an error says that a server has no metadata of OAuth at all. It may not use OAuth.
+func NamesNoServer(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.unnamed
+}
+
 func failf(format string, args ...any) *Error { return &Error{text: fmt.Sprintf(format, args...)} }
 
 // because adds details for the log.
 func (e *Error) because(cause error) *Error {
 	e.cause = cause
 	return e
+}
+
+// refusalText says why no access was granted, and after a refusal of the user how to be asked once more.
+func refusalText(err error, why, again string) string {
+	text := "No access was granted: " + why + "."
+	var known *Error
+	if errors.As(err, &known) && known.code == codeDenied {
+		text += " Access was declined there, by you or by its rules. To be asked once more, " + again + "."
+	}
+	return text
 }
 
 // refusedURL is the error for a URL of a server that the guard refuses.

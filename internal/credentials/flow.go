@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -72,6 +73,7 @@ func (f *flow) redeem(ctx context.Context, answer url.Values) (*token, error) {
 	}
 	if code := codeOf(answer); code != "" {
 		e := failf("the authorization server refused the grant (%s)", code)
+		e.code = code
 		e.described = plaintext.Line(answer.Get("error_description"), maxDescription)
 		return nil, e
 	}
@@ -85,6 +87,9 @@ func (f *flow) redeem(ctx context.Context, answer url.Values) (*token, error) {
 	return f.endpoint.request(ctx, form)
 }
 
+// codeDenied is the error code of a user, or an authorization server, that refuses the grant (RFC 6749, section 4.1.2.1).
+const codeDenied = "access_denied"
+
 // maxDescription bounds the description of an error that [Login] shows.
 const maxDescription = 300
 
@@ -95,7 +100,7 @@ func codeOf(answer url.Values) string {
 		return ""
 	}
 	for _, known := range []string{
-		"invalid_request", "unauthorized_client", "access_denied", "unsupported_response_type", "invalid_scope", "server_error",
+		"invalid_request", "unauthorized_client", codeDenied, "unsupported_response_type", "invalid_scope", "server_error",
 		"temporarily_unavailable", "invalid_target", "login_required", "interaction_required", "consent_required",
 	} {
 		if answer.Get("error") == known {
@@ -151,11 +156,16 @@ func (u *user) begin(ctx context.Context, key, redirect, document string, more .
 	if err := u.o.Store.takes(ctx, u.storeName(key)); err != nil {
 		return nil, err
 	}
-	a, issuer, err := u.requested(ctx)
+	a, issuer, assumed, err := u.requested(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s, err := u.guard.findServer(ctx, issuer)
+	if missing, ok := errors.AsType[*undescribed](err); ok && assumed {
+		e := failf("the server names no authorization server, and has no metadata of one itself (HTTP %d)", missing.status)
+		e.unnamed = true
+		return nil, e
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -175,11 +185,12 @@ func (u *user) begin(ctx context.Context, key, redirect, document string, more .
 
 // requested returns the parameters of an authorization request and the issuer that it goes to.
 // The server names what the configuration does not say: in its challenge, or else in its
-// metadata. A server whose authorization server is configured may have neither.
-func (u *user) requested(ctx context.Context) (a tokenParams, issuer string, err error) {
+// metadata. A server whose authorization server is configured may have neither; else the server itself is assumed
+// to be the issuer.
+func (u *user) requested(ctx context.Context) (a tokenParams, issuer string, assumed bool, err error) {
 	a, issuer = u.params, u.o.Authority.Issuer
 	if issuer != "" && len(a.scopes) > 0 {
-		return a, issuer, nil
+		return a, issuer, false, nil
 	}
 	u.mu.Lock()
 	seen := u.lastChallenge
@@ -191,25 +202,25 @@ func (u *user) requested(ctx context.Context) (a tokenParams, issuer string, err
 		a.scopes = seen.Scopes
 	}
 	if issuer != "" && len(a.scopes) > 0 {
-		return a, issuer, nil
+		return a, issuer, false, nil
 	}
 	r, err := u.guard.findResource(ctx, u.o.URL, seen)
 	switch {
 	case err != nil && issuer != "" && ctx.Err() == nil:
-		return a, issuer, nil
+		return a, issuer, false, nil
 	case err != nil:
-		return a, "", err
+		return a, "", false, err
 	}
 	if len(a.scopes) == 0 {
 		a.scopes = r.Scopes
 	}
 	if issuer == "" {
-		issuer = r.Servers[0]
+		issuer, assumed = r.Servers[0], r.Assumed
 		if !u.resourceConfigured {
 			a.resource = r.Resource
 		}
 	}
-	return a, issuer, nil
+	return a, issuer, assumed, nil
 }
 
 // client returns the gateway's registration at an authorization server (2026-07-28,

@@ -59,7 +59,7 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 		err := u.finish(ctx, key, f, r.URL.Query())
 		done <- err
 		if err != nil {
-			page(rw, http.StatusForbidden, "No access was granted: "+err.Error()+".")
+			page(rw, http.StatusForbidden, refusalText(err, err.Error(), "run gateway login "+s.o.Upstream+" again"))
 			return
 		}
 		page(rw, http.StatusOK, fmt.Sprintf("Access to %s is granted. You can close this page.", s.o.Upstream))

@@ -74,7 +74,8 @@ func TestDescriptionOfARefusal(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), public+`; it says "Your role [31mlacks \"tickets\"!!`) || len(err.Error()) > 400 {
 		t.Errorf("login says %v", err)
 	}
-	if !strings.Contains(page, public) || strings.Contains(page, "role") {
+	const next = "Access was declined there, by you or by its rules. To be asked once more, run gateway login up again."
+	if !strings.Contains(page, public+". "+next) || strings.Contains(page, "role") {
 		t.Errorf("the page is %s", page)
 	}
 	var known *Error

@@ -468,7 +468,7 @@ func notGranted(rw http.ResponseWriter, err error) {
 	if IsAway(err) {
 		status = http.StatusServiceUnavailable
 	}
-	page(rw, status, "No access was granted: "+text+".")
+	page(rw, status, refusalText(err, text, "open the link again"))
 }
 
 // refuse answers an authorization response that is not accepted.

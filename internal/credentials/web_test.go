@@ -270,7 +270,7 @@ func TestLinksAndFlowsExpire(t *testing.T) {
 func TestDeclined(t *testing.T) {
 	s := newSite(t)
 	b := browser(t)
-	for code, want := range map[string]string{"access_denied": "refused the grant (access_denied)", "<script>": "refused the grant (unknown error)"} {
+	for code, want := range map[string]string{"access_denied": "No access was granted: the authorization server refused the grant (access_denied). Access was declined there, by you or by its rules. To be asked once more, open the link again.\n", "<script>": "refused the grant (unknown error).\n"} {
 		u := at(t, step(t, b, s.link(call.Anonymous)))
 		back := s.base + pathCallback + "?" + url.Values{
 			"state": {u.Query().Get("state")}, "iss": {s.as.URL}, "error": {code}, "error_description": {"<b>pay here</b>"},

@@ -99,11 +99,8 @@ func Login(ctx context.Context, cfg *config.Config, name string, port int, show 
 		return fmt.Errorf("the upstream %s is a program, which has what it needs from its env; a login is for a remote server", u.Name)
 	default:
 		such := ""
-		secret := slices.ContainsFunc(cfg.Secrets(os.LookupEnv), func(s string) bool { return strings.Contains(u.URL, s) })
-		if at, err := url.Parse(u.URL); err == nil && !secret && len(u.AllURLs()) == 1 {
-			if add := diagnose.ReplaceCommand(u.Name, at, "--oauth"); add != "" {
-				such = ", such as with " + add
-			}
+		if add := replaceCommand(cfg, u, "--oauth"); add != "" {
+			such = ", such as with " + add
 		}
 		return fmt.Errorf("the upstream %s takes no grants of users; set auth: {kind: user} for it first%s", u.Name, such)
 	}
@@ -116,7 +113,25 @@ func Login(ctx context.Context, cfg *config.Config, name string, port int, show 
 	if err != nil {
 		return err
 	}
-	return credentials.Login(ctx, source, port, show)
+	err = credentials.Login(ctx, source, port, show)
+	if credentials.NamesNoServer(err) {
+		how := "set headers in place of auth"
+		if add := replaceCommand(cfg, u, "--header 'Authorization: Bearer KEY'"); add != "" {
+			how = "run " + add
+		}
+		return fmt.Errorf("%w; if it does not use OAuth, %s; if it does, set auth.issuer of the upstream to the URL of its authorization server", err, how)
+	}
+	return err
+}
+
+// replaceCommand returns the command that replaces the entry of an upstream, "" if there is none to show.
+func replaceCommand(cfg *config.Config, u config.Upstream, flags string) string {
+	secret := slices.ContainsFunc(cfg.Secrets(os.LookupEnv), func(s string) bool { return strings.Contains(u.URL, s) })
+	at, err := url.Parse(u.URL)
+	if err != nil || secret || len(u.AllURLs()) > 1 {
+		return ""
+	}
+	return diagnose.ReplaceCommand(u.Name, at, flags)
 }
 
 var errNoStateDir = errors.New("there is no folder in which grants are stored; set state_dir")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -399,7 +400,8 @@ func (c *credentialsTest) listen(token, session string) <-chan string {
 	return messages
 }
 
-// Login refuses unknown upstreams and upstreams without grants of users, and names the others.
+// Login refuses unknown upstreams and upstreams without grants of users, and names the others. It says what to do about a server without
+// any metadata of OAuth.
 func TestLoginRefusesOtherUpstreams(t *testing.T) {
 	as := gatewaytest.NewAuthServer(t, nil)
 	v := newVault(t, as, true)
@@ -408,8 +410,25 @@ func TestLoginRefusesOtherUpstreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.StateDir = t.TempDir()
+	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/.well-known/") {
+			http.NotFound(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(bare.Close)
+	for name, at := range map[string]string{"bare": bare.URL + "/mcp", "keyed": bare.URL + "/mcp?key=k"} {
+		u := cfg.Upstreams[0]
+		u.Name, u.URL = name, at
+		cfg.Upstreams = append(cfg.Upstreams, u)
+	}
+	const names = "the server names no authorization server, and has no metadata of one itself (HTTP 404); if it does not use OAuth, "
+	const issuer = "; if it does, set auth.issuer of the upstream to the URL of its authorization server"
 	for name, want := range map[string]string{
-		"other": "other is a program, which has what it needs from its env", "nobody": "you can log in to up",
+		"bare":  names + "run gateway add bare " + bare.URL + "/mcp --header 'Authorization: Bearer KEY' --replace" + issuer,
+		"keyed": names + "set headers in place of auth" + issuer,
+		"other": "other is a program, which has what it needs from its env", "nobody": "you can log in to ",
 	} {
 		if err := Login(t.Context(), cfg, name, 0, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)

@@ -85,7 +85,7 @@ func TestFindResource(t *testing.T) {
 	}{
 		"at the path":       {map[string]string{below: `{"resource":"https://mcp.example.com/a/mcp","authorization_servers":["https://idp"]}`}, &Resource{Resource: "https://mcp.example.com/a/mcp", Servers: []string{"https://idp"}}},
 		"at the root":       {map[string]string{root: `{"resource":"https://MCP.example.com:443/","authorization_servers":["https://idp",1],"scopes_supported":["s"]}`}, &Resource{Resource: "https://MCP.example.com:443/", Servers: []string{"https://idp"}, Scopes: []string{"s"}}},
-		"of 2025-03-26":     {nil, &Resource{Resource: "https://mcp.example.com/a/mcp", Servers: []string{"https://mcp.example.com"}}},
+		"of 2025-03-26":     {nil, &Resource{Resource: "https://mcp.example.com/a/mcp", Servers: []string{"https://mcp.example.com"}, Assumed: true}},
 		"another host":      {map[string]string{below: `{"resource":"https://evil.example.com/a/mcp","authorization_servers":["https://idp"]}`}, nil},
 		"a sibling":         {map[string]string{below: `{"resource":"https://mcp.example.com/a/mc","authorization_servers":["https://idp"]}`}, nil},
 		"no server":         {map[string]string{below: `{"resource":"https://mcp.example.com/a"}`}, nil},

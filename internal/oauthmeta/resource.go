@@ -23,6 +23,7 @@ type Resource struct {
 	Servers  []string
 	Scopes   []string
 	Name     string
+	Assumed  bool // there is no metadata, and the resource is taken for its own authorization server
 }
 
 // ResourceError says that a document is the metadata of another resource.
@@ -59,7 +60,7 @@ func FindResource(ctx context.Context, u *url.URL, fetch Fetch) (*Resource, erro
 			return ParseResource(u, d.Body)
 		}
 	}
-	return &Resource{Resource: CanonicalURI(u), Servers: []string{u.Scheme + "://" + u.Host}}, nil
+	return &Resource{Resource: CanonicalURI(u), Servers: []string{u.Scheme + "://" + u.Host}, Assumed: true}, nil
 }
 
 // ParseResource reads the metadata of the resource at u. The error is a [*ResourceError] or
