@@ -74,6 +74,7 @@ func TestAdviceForPrograms(t *testing.T) {
 		"not in PATH":    {"npxx", nil, "", `there is no program "npxx" in the folders of PATH: install it, give its whole path as command, or add its folder to PATH under env`, cannot},
 		"command line":   {"npxx -y it", nil, "", `there is no program "npxx -y it" in the folders of PATH: if those are a program and its arguments, make "npxx" the command and begin args with ["-y", "it"]`, cannot},
 		"no file":        {"./npx", nil, dir, `there is no file "` + dir + `/npx": check command; a relative path begins at cwd`, cannot},
+		"no such path":   {"/no/such/npx", nil, dir, `there is no file "/no/such/npx": check command`, cannot},
 		"not executable": {"./plain", nil, dir, `the file "` + plain + `" is not executable: chmod +x it, or make its interpreter the command and it the first of args`, cannot},
 		"no interpreter": {orphan, nil, "", `the program "` + orphan + `" cannot be started, as what its first line (#!) names as interpreter, or its loader, is not there: install that`, cannot},
 		"no program":     {blank, nil, "", `the file "` + blank + `" is no program for this machine: if it is a script, its first line must name an interpreter (#!/bin/sh)`, cannot},

@@ -85,7 +85,11 @@ func startAdvice(c process.Config, f *process.StartError) string {
 	info, err := os.Stat(at)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Sprintf("there is no file %q: check command; a relative path begins at cwd", at)
+		advice := fmt.Sprintf("there is no file %q: check command", at)
+		if !filepath.IsAbs(c.Command) {
+			advice += "; a relative path begins at cwd"
+		}
+		return advice
 	case err != nil:
 		return fmt.Sprintf("the program %q cannot be started: %v", c.Command, err)
 	case info.IsDir():
