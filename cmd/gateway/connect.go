@@ -407,7 +407,7 @@ func sameFile(a, b string) bool {
 func (o *connectOptions) confirm(cmd *cobra.Command, h hostconfig.Host, f *hostconfig.File, after []byte, question string, entries ...hostconfig.Entry) (bool, error) {
 	out, in := cmd.OutOrStdout(), cmd.InOrStdin()
 	style := console.StyleOf(out, lookupEnv)
-	head := f.Name
+	head := tilde(f.Name)
 	if !f.Exists {
 		head += " (new)"
 	}
