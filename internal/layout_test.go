@@ -78,7 +78,7 @@ var mayImport = map[string]struct {
 	"configfile":            {nil, "it knows the languages of files and no keys"},
 	"hostimport":            {[]string{"config", "configfile"}, "other programs' files become a gateway.yaml, and nothing else comes of them"},
 	"instance":              {nil, "a socket is found without regard to what is asked through it"},
-	"hostconfig":            {[]string{"atomicfile"}, "the file of a host is edited without regard to who asks"},
+	"hostconfig":            {[]string{"atomicfile", "origin"}, "the file of a host is edited without regard to who asks"},
 	"endpoint":              {nil, "which profile a request gets depends on the request, and on what the principal has"},
 	"embeddings":            {[]string{"atomicfile", "search"}, "vectors are of documents and queries, whatever view shows them"},
 	"landing":               {[]string{"hostconfig"}, "the page shows what belongs into the files of hosts, and nothing of the gateway but its URL"},

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/hostimport"
+	"mcpgateway/internal/origin"
 )
 
 // addOptions are the flags of `gateway add`.
@@ -117,7 +117,7 @@ func nameLike(text string) string {
 // usualScheme is the scheme with which a host, without its own scheme, most likely serves: TLS is unusual on loopback.
 func usualScheme(at string) string {
 	u, err := url.Parse("http://" + at)
-	if err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
+	if err == nil && origin.IsLoopback(u.Hostname()) {
 		return "http"
 	}
 	return "https"

@@ -3,11 +3,12 @@ package hostconfig
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
+
+	"mcpgateway/internal/origin"
 )
 
 // Conflict is the error if the name of the entry belongs to another server.
@@ -155,7 +156,7 @@ func (h Host) connected(value any, name string, before []byte) (Entry, bool) {
 	if err != nil {
 		return e, false
 	}
-	loopback := u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
+	loopback := origin.IsLoopback(u.Hostname())
 	isMCP, alone := mcpPath.MatchString(u.Path), reflect.DeepEqual(value, h.decoded(e))
 	return e, loopback && (isMCP || alone) || isMCP && alone
 }
