@@ -77,10 +77,17 @@ func (s *Server) countRefused(level zapcore.Level, what string, w http.ResponseW
 	s.countRefusedIn(level, what, reason, w, r, status, reason, fields...)
 }
 
+// drainingStream is the category of refused streams while the server drains. Clients ask for theirs again each second.
+const drainingStream = refusedDraining + " stream"
+
 // countRefusedIn is countRefused with the category of the line, of which there are few.
 func (s *Server) countRefusedIn(level zapcore.Level, what, category string, w http.ResponseWriter, r *http.Request, status int, reason string, fields ...zap.Field) {
 	s.options.Metrics.Refused.WithLabelValues(reason).Inc()
-	s.ratelog.LogCategory(level, what, category, append(fields, zap.Int("status", status), zap.String("kind", reason),
+	log := s.ratelog
+	if category == drainingStream {
+		log = s.sums
+	}
+	log.LogCategory(level, what, category, append(fields, zap.Int("status", status), zap.String("kind", reason),
 		zap.String("http_method", clip(r.Method)), zap.String("remote", r.RemoteAddr), zap.String("request", requestid.Of(w)))...)
 }
 
@@ -151,7 +158,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, principal *call.
 	case f.isBusy():
 		s.countRefused(zapcore.WarnLevel, "requests are refused for now: "+f.reason, w, r, f.status, reason, fields...)
 	case f.reason == errStopped.Error():
-		s.countRefused(zapcore.InfoLevel, "request refused", w, r, f.status, refusedDraining, fields...)
+		s.countRefusedIn(zapcore.InfoLevel, "request refused", drainingStream, w, r, f.status, refusedDraining, fields...)
 	default:
 		s.countRefused(zapcore.InfoLevel, "request refused", w, r, f.status, reason, fields...)
 	}

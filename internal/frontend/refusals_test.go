@@ -6,7 +6,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -75,6 +78,35 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 	if text := logText(t, logs); strings.Contains(text, "secret") {
 		t.Errorf("the log has a part of a message: %s", text)
 	}
+}
+
+// A client that asks for its stream again and again while the server drains does not fill the log. A refused call is
+// logged besides.
+func TestRefusalsWhileDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Logger: zap.New(core)})
+		h := newSessionClient(t, s)
+		s.Drain()
+		for range 40 {
+			w := h.begin(http.MethodGet, "", "")
+			if <-w.done; w.code() != http.StatusServiceUnavailable {
+				t.Fatalf("status %d", w.code())
+			}
+			time.Sleep(time.Second)
+		}
+		<-h.begin(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "").done
+		var methods []any
+		for _, e := range logs.FilterMessage("request refused").FilterField(zap.String("kind", refusedDraining)).All() {
+			methods = append(methods, e.ContextMap()["http_method"])
+		}
+		if diff := cmp.Diff([]any{http.MethodGet, http.MethodPost}, methods); diff != "" {
+			t.Errorf("logged (-want +got):\n%s", diff)
+		}
+		if got := testutil.ToFloat64(s.options.Metrics.Refused.WithLabelValues(refusedDraining)); got != 41 {
+			t.Errorf("counted %v times, want 41", got)
+		}
+	})
 }
 
 // The line of a protocol violation has the principal and the reason, and nothing that the client wrote.

@@ -29,6 +29,7 @@ type Server struct {
 	options  Options // as given to New; settings has the current Settings
 	log      *zap.Logger
 	ratelog  *ratelog.Logger // for lines that clients can cause
+	sums     *ratelog.Logger // for lines of drainingStream, which repeat the first one
 	settings atomic.Pointer[settings]
 
 	sessions    *session.Table
@@ -69,6 +70,7 @@ func New(o Options) *Server {
 		options: o,
 		log:     o.Logger,
 		ratelog: ratelog.New(o.Logger),
+		sums:    ratelog.NewSums(o.Logger),
 		seed:    maphash.MakeSeed(),
 
 		tasks:    newTasks(),
