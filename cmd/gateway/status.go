@@ -320,6 +320,10 @@ func (p *statusPage) upstreamProblems(gap string) {
 			fmt.Fprint(p.out, gap)
 			p.say(nil, "", "%s", text)
 		}
+		if o := u.Skipped; o != nil {
+			fmt.Fprint(p.out, gap)
+			p.say(nil, "", "%s: %s (last %s ago)", u.Name, o, console.Ago(p.now.Sub(o.Last)))
+		}
 		if b := u.BreakerSince; b != nil {
 			fmt.Fprint(p.out, gap)
 			p.say(nil, "", "%s: its calls have failed for %s; %s", u.Name, console.Ago(p.now.Sub(*b)), breakerText(u))

@@ -8,6 +8,7 @@ import (
 
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/upstream/connector"
 )
 
 // A ready upstream whose calls fail at once says so.
@@ -24,6 +25,28 @@ func TestStatusOfAnOpenBreaker(t *testing.T) {
 	}
 	if got := out.String(); strings.Count(got, "circuit breaker") != 1 || !strings.Contains(got, "files: its calls have failed for 40s; the circuit breaker is open: calls fail") {
 		t.Error(got)
+	}
+}
+
+// A ready upstream that prints text besides messages says so.
+func TestStatusOfSkippedOutput(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var out strings.Builder
+	s := &inspect.Status{Upstreams: []inspect.UpstreamStatus{
+		{Name: "files", State: "ready", Since: now, Skipped: &connector.SkippedOutput{Lines: 7, First: "heartbeat", Last: now.Add(-3 * time.Second)}},
+		{Name: "notes", State: "ready", Since: now, Skipped: &connector.SkippedOutput{Lines: 1, First: "Welcome", Last: now.Add(-time.Minute)}},
+	}}
+	if err := printStatuses(&out, console.Style{}, 0, []*inspect.Status{s}, now, allDetails); err != nil {
+		t.Fatal(err)
+	}
+	const advice = "the gateway skips what is no MCP message; have the server print such text to its standard error"
+	for _, want := range []string{
+		"\nfiles: its standard output had 7 lines that are no MCP messages, the first of them \"heartbeat\": " + advice + " (last 3s ago)\n",
+		"\nnotes: its standard output had a line that is no MCP message, \"Welcome\": " + advice + " (last 1m ago)\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("got %s\nwant %s", out.String(), want)
+		}
 	}
 }
 

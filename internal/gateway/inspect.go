@@ -100,6 +100,9 @@ func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
 		},
 	}
 	u.OpenBreakers, u.HalfOpenBreakers = e.conn.health.Breakers()
+	if s.Available() {
+		u.Skipped = e.conn.health.Skipped()
+	}
 	for _, v := range e.unset {
 		u.Unset = append(u.Unset, inspect.UnsetVariable{
 			Name: v.Name, File: v.Place.File, Line: v.Place.Line, Column: v.Place.Col, Path: v.Place.Path, Message: v.Place.Msg,

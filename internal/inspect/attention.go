@@ -54,6 +54,9 @@ func (i *Inspector) Attention(s *Status) []Attention {
 			about.Severity = SeverityWarning
 			warnings = append(warnings, about)
 		}
+		if u.Skipped != nil {
+			warnings = append(warnings, Attention{"upstream", SeverityWarning, u.Name, u.Skipped.String()})
+		}
 	}
 	warnings = append(warnings, i.itemsForAttention()...)
 	return append(errs, warnings...)

@@ -78,9 +78,9 @@ const (
 type Finding struct {
 	Severity string `json:"severity"`
 	// The values of What are configuration, unset (a variable that an upstream needs), idle (a
-	// glob matches nothing), unreachable, degraded, empty (a profile has nothing), store (it cannot be reached),
-	// issuer (its keys cannot be fetched), the problem of an item
-	// (quarantined, clash, …), and the outcome of a probe (error, lost, timeout, refused).
+	// glob matches nothing), unreachable, degraded, output (lines that are no MCP messages), empty
+	// (a profile has nothing), store (it cannot be reached), issuer (its keys cannot be fetched),
+	// the problem of an item (quarantined, clash, …), and the outcome of a probe (error, lost, timeout, refused).
 	What     string `json:"what"`
 	Message  string `json:"message"`
 	Upstream string `json:"upstream,omitempty"`
@@ -180,6 +180,9 @@ func (r *Report) addUpstream(u Upstream, late func(reason string) string) {
 			r.Findings = append(r.Findings, Finding{Severity: SeverityWarning, What: "unreachable", Upstream: u.Name,
 				Message: at.Name + " fails, and the other URLs are used: " + at.Reason})
 		}
+	}
+	if u.Skipped.Lines > 0 {
+		r.Findings = append(r.Findings, Finding{Severity: SeverityWarning, What: "output", Upstream: u.Name, Message: u.Skipped.String()})
 	}
 	f := Finding{Severity: SeverityError, What: "unreachable", Upstream: u.Name, Message: u.Reason}
 	switch u.State {

@@ -79,6 +79,7 @@ func TestAttention(t *testing.T) {
 			{Name: "slow", State: connector.Degraded.String(), Reason: "resources/list fails"},
 			{Name: "gone", State: connector.Down.String(), Reason: "start the server"},
 			{Name: "fine", State: connector.Ready.String()},
+			{Name: "loud", State: connector.Ready.String(), Skipped: &connector.SkippedOutput{Lines: 2, First: "beat"}},
 		},
 		AuditError: "disk full",
 	}
@@ -95,6 +96,7 @@ func TestAttention(t *testing.T) {
 		"warning restart: Changes of these keys take effect after a restart: admin, limits.",
 		"warning grant granted: The gateway has no grant of its own for it. Run: gateway login granted",
 		"warning upstream slow: resources/list fails",
+		"warning upstream loud: its standard output had 2 lines that are no MCP messages, the first of them \"beat\": the gateway skips what is no MCP message; have the server print such text to its standard error",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -60,6 +60,8 @@ type Upstream struct {
 	LastFailed *FailedCall
 	// OpenBreakers and HalfOpenBreakers are the circuit breakers of its sessions that are not closed.
 	OpenBreakers, HalfOpenBreakers connector.Breakers
+	// Skipped is the output that is no MCP. It is empty while the upstream is down: then the reason says it.
+	Skipped connector.SkippedOutput
 }
 
 // Profile is how a profile is at one moment.

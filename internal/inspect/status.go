@@ -12,6 +12,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/endpoint"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
 
@@ -71,6 +72,8 @@ type UpstreamStatus struct {
 	// BreakerState is BreakerOpen or BreakerHalfOpen with BreakerSince.
 	BreakerState string      `json:"breaker_state,omitempty"`
 	URLs         []URLReport `json:"urls,omitempty"` // if it has several
+	// Skipped is absent while all lines of its standard output were messages.
+	Skipped *connector.SkippedOutput `json:"skipped_output,omitempty"`
 }
 
 // The states of circuit breakers that are not closed: calls fail immediately, or the next one is tried.
@@ -261,6 +264,9 @@ func (u Upstream) status(t *traffic) UpstreamStatus {
 	}
 	for _, at := range u.URLs {
 		s.URLs = append(s.URLs, URLReport{at.Name, at.Sessions, at.Reason})
+	}
+	if u.Skipped.Lines > 0 {
+		s.Skipped = &u.Skipped
 	}
 	if t != nil {
 		s.Calls, s.Failed, s.P95 = int(t.calls), int(t.failed), t.quantile(0.95)

@@ -68,7 +68,7 @@ func TestStatus(t *testing.T) {
 	i := New(upstreamsOnly{all: []Upstream{
 		{Name: "a", State: connector.Ready, Since: at, Items: [call.Kinds]int{call.Tool: 2}, LastError: &Trouble{"it fell", at}, OpenBreakers: connector.Breakers{Sessions: 1, Since: at}},
 		{Name: "b", State: connector.Down, Since: at, Reason: "gone"},
-		{Name: "c", State: connector.Ready, Since: at, HalfOpenBreakers: connector.Breakers{Sessions: 1, Since: at}},
+		{Name: "c", State: connector.Ready, Since: at, Skipped: connector.SkippedOutput{Lines: 2, First: "beat", Last: at}, HalfOpenBreakers: connector.Breakers{Sessions: 1, Since: at}},
 	}})
 	s, err := i.Status(Process{Version: "1", Mode: "http", Started: at, Metrics: registry, Slowest: always(5 * time.Second)})
 	if err != nil {
@@ -89,6 +89,9 @@ func TestStatus(t *testing.T) {
 	}
 	if a.BreakerState != BreakerOpen || b.BreakerState != "" || c.BreakerState != BreakerHalfOpen {
 		t.Errorf("the states of the breakers: %q, %q, %q", a.BreakerState, b.BreakerState, c.BreakerState)
+	}
+	if a.Skipped != nil || c.Skipped == nil || c.Skipped.Lines != 2 {
+		t.Errorf("skipped output: %v and %v", a.Skipped, c.Skipped)
 	}
 	if b.State != "down" || b.Reason != "gone" || b.Calls != 0 || b.P95 != nil || b.LastErrorAt != nil {
 		t.Errorf("b: %+v", b)

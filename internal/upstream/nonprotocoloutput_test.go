@@ -128,13 +128,19 @@ func TestNonProtocolOutputAllTheTime(t *testing.T) {
 				l.Line(`{"jsonrpc":"2.0","id":` + m.ID.String() + `,"result":{},"error":{}}`)
 			}
 		})
-		r := start(t, Options{Server: Server{Pipe: s.Pipe}, Logger: zap.New(core)})
+		health := connector.NewHealth(connector.HealthSettings{})
+		r := start(t, Options{Server: Server{Pipe: s.Pipe}, Health: health, Mask: func(text string) string {
+			return strings.ReplaceAll(text, "hunter-22", "[redacted]")
+		}, Logger: zap.New(core)})
 		r.watch.wait(t, isReady)
 		for range 130 {
-			s.Instance(1).Line("heartbeat")
+			s.Instance(1).Line("\x1b[1mheartbeat\x1b[0m hunter-22")
 			time.Sleep(time.Second)
 		}
 		printed := logs.FilterMessage("a line of the server is no message")
+		if quoted := printed.FilterFieldKey("text").All(); len(quoted) != 1 || quoted[0].ContextMap()["text"] != "heartbeat [redacted]" {
+			t.Errorf("the log quotes %v, want the first line", quoted)
+		}
 		if n := printed.Len(); n != 3 || printed.All()[n-1].ContextMap()["left_out"] != int64(59) {
 			t.Errorf("%d lines, the last with %v", n, printed.All()[n-1].ContextMap())
 		}
@@ -143,6 +149,11 @@ func TestNonProtocolOutputAllTheTime(t *testing.T) {
 		}
 		if n := logs.FilterMessage("a line of the server is no message").Len(); n != 4 {
 			t.Errorf("%d lines after a malformed answer, want one more", n)
+		}
+		skipped := health.Skipped()
+		skipped.Last = time.Time{}
+		if want := (connector.SkippedOutput{Lines: 130, First: "heartbeat [redacted]"}); skipped != want {
+			t.Errorf("skipped %+v, want %+v", skipped, want)
 		}
 	})
 }

@@ -83,6 +83,8 @@ func (s sessionOwner) ConnectionFailed() { s.o.scope.probeCatalogSession(protoco
 
 func (s sessionOwner) Printed(text []byte) { s.o.printed(text) }
 
+func (s sessionOwner) Skipped(line []byte) { s.o.Health.Skip(line, s.o.Mask) }
+
 func (s sessionOwner) Wrote(line string, isError bool) { s.o.wrote(line, isError) }
 
 func (s sessionOwner) Declare(ctx context.Context) { s.o.scope.declareFor(ctx, s.o) }

@@ -127,6 +127,7 @@ func (owner) Answered(string)                                    {}
 func (owner) Refused(string)                                     {}
 func (owner) ConnectionFailed()                                  {}
 func (o owner) Printed(text []byte)                              { o.c.Printed(text) }
+func (o owner) Skipped([]byte)                                   {}
 func (o owner) Wrote(line string, isError bool)                  { o.c.Wrote(line, isError) }
 
 // rig is a running connector.

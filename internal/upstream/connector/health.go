@@ -22,8 +22,9 @@ type Health struct {
 	current atomic.Pointer[HealthSettings]
 	lone    atomic.Pointer[loneFailures] // since the last answer in any session; nil for none
 
-	mu   sync.Mutex
-	open map[*breaker]unclosed
+	mu     sync.Mutex
+	open   map[*breaker]unclosed
+	output SkippedOutput // see Skip
 }
 
 // NewHealth returns a Health with these settings.

@@ -66,6 +66,8 @@ type SessionOwner interface {
 	// Printed says that the server has printed this text, which is not MCP, before any
 	// message; nil says that a message has come.
 	Printed(text []byte)
+	// Skipped says that the server has printed this line, which is no message and fails no call.
+	Skipped(line []byte)
 	// Wrote says what the server's standard error says most about now: a line that names an
 	// error, or its last line. It is masked and bounded.
 	Wrote(line string, isError bool)

@@ -55,6 +55,7 @@ type Conn struct {
 	printed     *ratelog.Logger // for lines that are no message and fail no call: some servers print them all the time
 	modern      atomic.Bool     // the server must not send requests
 	printedText atomic.Bool     // the server printed text that is not a message
+	quoted      atomic.Bool     // the log has the first such text
 	sentMessage atomic.Bool     // the server sent a message
 	listeners   *listeners      // of a modern server
 	liveness    protocol.Liveness
@@ -363,16 +364,21 @@ func (l *Conn) notified(m wire.Message) {
 }
 
 // malformed handles a line that is not a message. If it has the id of a call, only that
-// call fails.
+// call fails. The answer to a call is not quoted: it may repeat what a client has sent.
 func (l *Conn) malformed(text []byte, id wire.ID, why error) {
-	log := l.printed
-	if f := l.pending.Get(id); f != nil {
+	log, greeted := l.printed, l.sentMessage.Load()
+	f := l.pending.Get(id)
+	if f != nil {
 		l.pending.Fail(f, &protocol.CallError{Reason: "the server's answer is malformed", Cause: why})
 		log = l.ratelog
+	} else {
+		l.o.Owner.Skipped(text)
+	}
+	if !l.printedText.Swap(true) && !greeted {
+		l.o.Owner.Printed(text)
 	}
 	fields := []zap.Field{zap.Int("bytes", len(text)), zap.Error(why)}
-	if !l.printedText.Swap(true) && !l.sentMessage.Load() {
-		l.o.Owner.Printed(text)
+	if (f == nil || !greeted) && !l.quoted.Swap(true) {
 		fields = append(fields, zap.String("text", diagnose.Excerpt(text, l.o.Mask)))
 	}
 	log.Warn("a line of the server is no message", fields...)
