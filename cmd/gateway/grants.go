@@ -117,15 +117,14 @@ func grantsLeft(ctx context.Context, cfg *config.Config, upstream, with string) 
 	if err != nil || len(left) == 0 {
 		return "" // the upstream is removed all the same
 	}
-	what, stay, it, all := "The grant of "+console.Line(principalText(left[0])), "stays", "it", ""
+	what, stay, all := "The grant of "+console.Line(principalText(left[0])), "stays. To end it", ""
 	if len(left) > 1 {
-		what, stay, it = console.Count(len(left), "grant"), "stay", "them"
+		what, stay = console.Count(len(left), "grant"), "stay. To end them"
 	}
 	if slices.ContainsFunc(left, func(g credentials.Grant) bool { return !g.Local }) {
 		all = " --all"
 	}
-	return fmt.Sprintf("%s for %s %s: gateway logout %[2]s%[4]s%[5]s removes %[6]s, but cannot revoke %[6]s any more. End the access at %[7]s too, and next time log out first.",
-		what, upstream, stay, all, with, it, console.Line(left[0].Issuer))
+	return fmt.Sprintf("%s for %s %s: gateway logout %[2]s%[4]s%[5]s", what, upstream, stay, all, with)
 }
 
 // grantedNames are the upstreams with grants.

@@ -140,8 +140,12 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	verb(t, "login", "tickets", "-c", file)
 	verb(t, "add", "other", "-c", file, "--", "cat")
 	want("remove", verb(t, "remove", "tickets", "-c", file), `^tickets is removed from \S+\.\n`+
-		`The grant of this machine's user for tickets stays: gateway logout tickets -c \S+ removes it, but cannot revoke it any more\. End the access at `+regexp.QuoteMeta(as.URL)+` too, and next time log out first\.\n`)
-	want("logout after remove", verb(t, "logout", "tickets", "-c", file), `^The grant of this machine's user for tickets is removed\. `)
+		`The grant of this machine's user for tickets stays\. To end it: gateway logout tickets -c \S+\n`)
+	verb(t, "remove", "other", "-c", file)
+	want("logout after remove", verb(t, "logout", "tickets", "-c", file), `^The grant of this machine's user for tickets is removed and revoked\.\n`)
+	if n := as.RefreshTokens(); n != 0 {
+		t.Errorf("%d refresh tokens are valid after logout from a removed upstream", n)
+	}
 	configure("tickets")
 
 	// The grant of an upstream that has another name now can be seen and removed.
@@ -149,7 +153,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	configure("renamed")
 	want("a former upstream", verb(t, "grants", "-c", file), `\ntickets \(not configured\) +this`)
 	want("logout from a former upstream", verb(t, "logout", "tickets", "-c", file),
-		`^The grant of this machine's user for tickets is removed\. \S+ was not told \(the configuration has no such upstream any more\): end the access there too\.\nA running gateway stops using it within half a minute\.\n0$`)
+		`^The grant of this machine's user for tickets is removed and revoked\.\nA running gateway stops using it within half a minute\.\n0$`)
 }
 
 // Grants name the principal that gave them, as far as credentials do.

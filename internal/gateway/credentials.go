@@ -195,14 +195,16 @@ func LostGrants(ctx context.Context, cfg *config.Config) ([]LostGrant, error) {
 
 // Logout removes a grant, and revokes it at its authorization server. It reports whether that server has
 // revoked it. untold is the reason why the request for revocation failed. The error says that the grant
-// is still stored.
+// is still stored. A grant for an upstream that the configuration no longer has is revoked with what is stored
+// with it: a client that was registered for it needs nothing else.
 func Logout(ctx context.Context, cfg *config.Config, g credentials.Grant) (revoked bool, untold, err error) {
 	grants, err := openGrants(cfg)
 	if err != nil {
 		return false, nil, err
 	}
 	defer grants.close()
-	for _, u := range cfg.Upstreams {
+	former := config.Upstream{Name: g.Upstream, Connection: config.Connection{URL: g.URL, Auth: config.Credentials{Kind: config.CredentialUser}}}
+	for _, u := range append(slices.Clone(cfg.Upstreams), former) {
 		if u.Name != g.Upstream || u.Auth.Kind != config.CredentialUser {
 			continue
 		}
@@ -210,5 +212,5 @@ func Logout(ctx context.Context, cfg *config.Config, g credentials.Grant) (revok
 			return source.Revoke(ctx, g)
 		}
 	}
-	return false, errors.New("the configuration has no such upstream any more"), grants.Forget(ctx, g)
+	return false, errors.New("its upstream is not known"), grants.Forget(ctx, g)
 }
