@@ -275,22 +275,41 @@ func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
 	if ok, err := o.confirm(cmd, h, f, after, "Remove it?", e); !ok {
 		return err
 	}
-	backup := filepath.Base(f.Backup())
-	then := fmt.Sprintf("The file is as it was before, and its backup %s is removed.", backup)
-	if string(after) == string(before) {
-		if _, err := os.Lstat(f.Backup()); err != nil {
-			then = "The file is removed too, since connect had made it."
-		}
-		err = f.Restore(before)
-	} else {
-		then = fmt.Sprintf("What the file was is in %s, with every secret in it: delete that when you do not need it.", backup)
-		err = f.Replace(after)
+	without, err := h.Without(after, "", before)
+	if err != nil {
+		return disconnecting(err, f)
 	}
+	then, err := removed(f, after, without, before)
 	if err != nil {
 		return configfile.Unwritable(f.Name, err)
 	}
-	folded(cmd.OutOrStdout(), "The gateway is removed from %s.\n%s\n%s\n", tilde(f.Name), then, h.Reload)
+	folded(cmd.OutOrStdout(), "The gateway is removed from %s.\n%s%s\n", tilde(f.Name), then, h.Reload)
 	return nil
+}
+
+// removed writes the file of a host after the removal of an entry, and says what became of its backup, as lines. without is after
+// without further entries of the gateway, which no backup has.
+func removed(f *hostconfig.File, after, without, before []byte) (then string, err error) {
+	backup := filepath.Base(f.Backup())
+	_, absent := os.Lstat(f.Backup())
+	switch {
+	case string(after) == string(before):
+		if then = fmt.Sprintf("The file is as it was before, and its backup %s is removed.\n", backup); absent != nil {
+			then = "The file is removed too, since connect had made it.\n"
+		}
+		return then, f.Restore(before)
+	case string(without) == string(after):
+		if absent == nil {
+			then = fmt.Sprintf("What the file was before connect is in %s, with every secret in it: delete that when you do not need it.\n", backup)
+		}
+		return then, f.Overwrite(after)
+	case string(without) == string(before):
+		if absent == nil {
+			then = fmt.Sprintf("What it was without the gateway is still in %s.\n", backup)
+		}
+		return then, f.Overwrite(after)
+	}
+	return fmt.Sprintf("What it was without the gateway is in %s.\n", backup), f.ReplaceKeeping(after, without)
 }
 
 // connecting adds to an error of an edit the file and what to do.

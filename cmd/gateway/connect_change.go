@@ -13,7 +13,7 @@ import (
 type change struct {
 	after   []byte
 	had     hostconfig.Entry // the entry that is replaced, if there is one
-	without []byte           // the file without that entry, nil if there is none
+	without []byte           // the file without entries that connect has added, nil if there are none
 	// keepBackup says that the file before the first connect is in the backup, or that there was none: it must stay so.
 	keepBackup bool
 }
@@ -39,12 +39,13 @@ func (o *connectOptions) change(h hostconfig.Host, f *hostconfig.File, e hostcon
 	if err != nil && !taken {
 		return change{}, connecting(err, h, f)
 	}
-	if !taken {
-		return change{after: after}, nil
-	}
 	before, err := f.Before()
 	if err != nil {
 		return change{}, configfile.Unreadable(f.Backup(), err)
+	}
+	if !taken {
+		c := change{after: after}
+		return c, c.strip(h, f, "", before)
 	}
 	had, _, err := h.Entry(f.Data, o.name, before)
 	if err != nil {
@@ -57,12 +58,25 @@ func (o *connectOptions) change(h hostconfig.Host, f *hostconfig.File, e hostcon
 		return change{}, fmt.Errorf("%s is connected already (%s), and connect did not write %s of that entry. To replace it: gateway disconnect %s%s, then connect again",
 			h.Title, conflict.Other, strings.Join(added, ", "), h.Name, o.place())
 	}
-	without, err := h.Disconnect(f.Data, o.name, before)
+	others, err := h.Disconnect(f.Data, o.name, before)
 	if err != nil {
 		return change{}, connecting(err, h, f)
 	}
-	if after, err = h.Connect(without, o.name, e); err != nil {
+	if after, err = h.Connect(others, o.name, e); err != nil {
 		return change{}, connecting(err, h, f)
 	}
-	return change{after, had, without, string(without) == string(before)}, nil
+	c := change{after: after, had: had}
+	return c, c.strip(h, f, o.name, before)
+}
+
+// strip decides what the backup has: the file without entries that connect has added, and without the one under a name.
+func (c *change) strip(h hostconfig.Host, f *hostconfig.File, name string, before []byte) error {
+	without, err := h.Without(f.Data, name, before)
+	if err != nil {
+		return connecting(err, h, f)
+	}
+	if string(without) != string(f.Data) {
+		c.without, c.keepBackup = without, string(without) == string(before)
+	}
+	return nil
 }

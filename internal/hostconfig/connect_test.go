@@ -116,3 +116,62 @@ func read(t *testing.T, file string) []byte {
 	}
 	return data
 }
+
+// Several entries go in any order, and the file is then what it was before the first. No file without them has one.
+func TestSeveralEntries(t *testing.T) {
+	files, err := filepath.Glob("testdata/connect/*.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, ".golden") {
+			continue
+		}
+		name, _, _ := strings.Cut(filepath.Base(file), ".")
+		h, _ := Find(name)
+		before := read(t, file)
+		second := stdio
+		if h.TakesURL() {
+			second = byURL
+		}
+		data := before
+		for name, e := range map[string]Entry{"gateway": stdio, "a-b": second, "c": stdio} {
+			if data, err = h.Connect(data, name, e); err != nil {
+				t.Fatal(err)
+			}
+			if without, err := h.Without(data, "", before); err != nil || !bytes.Equal(without, before) {
+				t.Errorf("%s without %s: %v\n%s", file, name, err, without)
+			}
+		}
+		for name := range map[string]bool{"gateway": true, "a-b": true, "c": true} {
+			if data, err = h.Disconnect(data, name, before); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(data, before) {
+			t.Errorf("%s is\n%s\nwant\n%s", file, data, before)
+		}
+	}
+}
+
+// Without keeps the servers of others, whatever the host has changed since.
+func TestWithout(t *testing.T) {
+	const (
+		command = `"a": {"command": "/b/gateway", "args": ["stdio", "-c", "/g.yaml"]}`
+		local   = `"b": {"url": "http://127.0.0.1:3000/mcp"}`
+	)
+	h, _ := Find("cursor")
+	for _, tc := range []struct{ data, name, before, want string }{
+		{`{"mcpServers": {` + command + `, ` + local + `}}`, "", ``, `{"mcpServers": {` + local + `}}`},
+		{`{"mcpServers": {` + local + `}}`, "", ``, `{"mcpServers": {` + local + `}}`},
+		{`{"mcpServers": {` + local + `}}`, "b", ``, `{}`},
+		{`{"x": 1, "mcpServers": {` + local + `}}`, "", `{"x": 2}`, `{"x": 1}`},
+		{`{"x": 1, "mcpServers": {` + local + `, ` + command + `}}`, "", `{"mcpServers": {` + local + `}}`, `{"x": 1, "mcpServers": {` + local + `}}`},
+		{`{"x": 1, "mcpServers": {` + command + `}}`, "", `{"mcpServers": {` + command + `}}`, `{"x": 1, "mcpServers": {}}`},
+		{`{"mcpServers": {` + command + `}}`, "", `{"mcpServers": {` + command + `}}`, `{"mcpServers": {}}`},
+	} {
+		if got, err := h.Without([]byte(tc.data), tc.name, []byte(tc.before)); err != nil || string(got) != tc.want {
+			t.Errorf("%s before %s:\ngot  %s, %v\nwant %s", tc.data, tc.before, got, err, tc.want)
+		}
+	}
+}

@@ -47,6 +47,8 @@ var ErrAbsent = errors.New("there is no such server")
 type document interface {
 	// servers returns the decoded list of servers, nil if there is none.
 	servers() (map[string]any, error)
+	// names returns the names of the servers in the order of the file.
+	names() []string
 	// whole returns the whole decoded file.
 	whole() map[string]any
 	// add returns the file with an entry that it does not have.
@@ -214,15 +216,88 @@ func (h Host) Disconnect(data []byte, name string, before []byte) ([]byte, error
 	if !found {
 		return nil, ErrAbsent
 	}
-	e, ok := h.connected(old, name, before)
-	if !ok {
+	if _, ok := h.connected(old, name, before); !ok {
 		return nil, &Conflict{Name: name, Other: describe(old)}
 	}
 	if before != nil {
-		if again, err := h.Connect(before, name, e); err == nil && string(again) == string(data) && len(again) != len(before) {
-			return before, nil
+		if all := h.added(d, name, before); h.isBuilt(data, before, all) {
+			return h.build(before, slices.DeleteFunc(all, func(a added) bool { return a.name == name }))
 		}
 	}
+	return h.remove(d, name, before)
+}
+
+// Without returns a file without the entries that [Host.Connect] has added, and without the one under a name; "" is none.
+// It returns data if there are none. before is as in [Host.Disconnect]; if it is empty, a server with a URL may be another one,
+// and stays unless Connect alone has written the file.
+func (h Host) Without(data []byte, name string, before []byte) ([]byte, error) {
+	d, err := h.parse(data)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.servers(); err != nil {
+		return nil, err
+	}
+	all := h.added(d, name, before)
+	if len(all) > 0 && h.isBuilt(data, before, all) {
+		return before, nil
+	}
+	for _, a := range all {
+		if a.URL != "" && a.name != name && len(before) == 0 {
+			continue
+		}
+		if d, err = h.parse(data); err != nil {
+			return nil, err
+		}
+		if data, err = h.remove(d, a.name, before); err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
+}
+
+// added is an entry that [Host.Connect] has added.
+type added struct {
+	name string
+	Entry
+	isOld bool // the file before has an entry of this name
+}
+
+// added returns the entries that Connect can have added to a file since before, in the order of the file. Commands of a gateway
+// count even if before has them, and so does the entry under a name.
+func (h Host) added(d document, name string, before []byte) (all []added) {
+	servers, _ := d.servers() // the caller has read them
+	old, _ := h.servers(before)
+	for _, other := range d.names() {
+		e, ok := h.connected(servers[other], other, before)
+		if isOld := old[other] != nil; ok && (!isOld || e.URL == "" || other == name) {
+			all = append(all, added{other, e, isOld})
+		}
+	}
+	return all
+}
+
+// isBuilt reports whether a file is before with entries that Connect has added, and nothing else has changed.
+func (h Host) isBuilt(data, before []byte, all []added) bool {
+	if slices.ContainsFunc(all, func(a added) bool { return a.isOld }) {
+		return false
+	}
+	built, err := h.build(before, all)
+	return err == nil && string(built) == string(data)
+}
+
+// build adds entries to a file.
+func (h Host) build(data []byte, all []added) (_ []byte, err error) {
+	for _, a := range all {
+		if data, err = h.Connect(data, a.name, a.Entry); err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
+}
+
+// remove removes an entry from a file. before is as in [Host.Disconnect].
+func (h Host) remove(d document, name string, before []byte) ([]byte, error) {
 	after, err := d.remove(name, before != nil && h.hasNoList(before))
 	if err != nil {
 		return nil, err

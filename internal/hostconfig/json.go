@@ -85,6 +85,15 @@ func (d *jsonDocument) servers() (map[string]any, error) {
 	return d.decoded[d.key].(map[string]any), nil
 }
 
+func (d *jsonDocument) names() (all []string) {
+	if list, n := find(d.root, d.key); n > 0 {
+		for _, m := range list.Value.(*hujson.Object).Members {
+			all = append(all, m.Name.Value.(hujson.Literal).String())
+		}
+	}
+	return all
+}
+
 // find returns a member of an object, and how many there are with this name.
 func find(object hujson.Value, name string) (value hujson.Value, n int) {
 	for _, m := range object.Value.(*hujson.Object).Members {

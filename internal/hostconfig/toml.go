@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -43,6 +44,28 @@ func (d *tomlDocument) servers() (map[string]any, error) {
 		return nil, fmt.Errorf("%s must be a table, [%s.NAME]", d.key, d.key)
 	}
 	return servers, nil
+}
+
+// names leaves out the servers of an inline table, to which nothing is added.
+func (d *tomlDocument) names() (all []string) {
+	p := unstable.Parser{}
+	p.Reset(d.data)
+	for p.NextExpression() {
+		if e := p.Expression(); e.Kind == unstable.Table {
+			if path := pathOf(e); len(path) >= 2 && path[0] == d.key && !slices.Contains(all, path[1]) {
+				all = append(all, path[1])
+			}
+		}
+	}
+	return all
+}
+
+// pathOf returns the key of an expression.
+func pathOf(e *unstable.Node) (path []string) {
+	for keys := e.Key(); keys.Next(); {
+		path = append(path, string(keys.Node().Data))
+	}
+	return path
 }
 
 var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
@@ -139,15 +162,9 @@ func (d *tomlDocument) expressions(name string) (starts []int, own []bool, err e
 				starts, own = append(starts, int(e.Raw.Offset)), append(own, false)
 			}
 		case unstable.Table, unstable.ArrayTable:
-			var path []string
-			keys := e.Key()
-			start := -1
-			for keys.Next() {
-				if start < 0 {
-					start = bytes.LastIndexByte(d.data[:keys.Node().Raw.Offset], '\n') + 1
-				}
-				path = append(path, string(keys.Node().Data))
-			}
+			keys, path := e.Key(), pathOf(e)
+			keys.Next()
+			start := bytes.LastIndexByte(d.data[:keys.Node().Raw.Offset], '\n') + 1
 			within = len(path) >= 2 && path[0] == d.key && path[1] == name
 			starts, own = append(starts, start), append(own, within)
 		case unstable.KeyValue:
