@@ -302,7 +302,6 @@ func removed(f *hostconfig.File, after, without, before []byte) (then string, er
 		if absent == nil {
 			then = fmt.Sprintf("What the file was before connect is in %s, with every secret in it: delete that when you do not need it.\n", backup)
 		}
-		f.RemoveFolders() // they have the file, and stay
 		return then, f.Overwrite(after)
 	case string(without) == string(before):
 		if absent == nil {

@@ -21,8 +21,6 @@ type change struct {
 // write changes the file. Its backup has no gateway, so that disconnect can restore it.
 func (c change) write(f *hostconfig.File) error {
 	switch {
-	case !f.Exists:
-		return f.Create(c.after)
 	case c.keepBackup:
 		return f.Overwrite(c.after)
 	case c.without != nil:

@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"mcpgateway/internal/atomicfile"
 )
@@ -97,43 +95,6 @@ func (f *File) ReplaceKeeping(data, backup []byte) error {
 	return atomicfile.Write(f.target, data, f.mode)
 }
 
-// Create is Replace for a file that does not exist. It remembers beside the file which folders it has made, so that
-// Restore removes those and no others.
-func (f *File) Create(data []byte) error {
-	var made []string
-	for at := f.Folder(); isAbsent(at) && at != filepath.Dir(at); at = filepath.Dir(at) {
-		made = append(made, at)
-	}
-	if err := f.Replace(data); err != nil || len(made) == 0 {
-		return err
-	}
-	_ = atomicfile.Write(f.folders(), []byte(strings.Join(made, "\n")+"\n"), 0o600) // without it the folders stay
-	return nil
-}
-
-func isAbsent(name string) bool {
-	_, err := os.Lstat(name)
-	return errors.Is(err, fs.ErrNotExist)
-}
-
-// folders is the path of the list of the folders that Create has made.
-func (f *File) folders() string { return f.Backup() + "-folders" }
-
-// RemoveFolders removes the folders that Create has made and that are empty. It does nothing without the list of Create,
-// which goes too.
-func (f *File) RemoveFolders() {
-	made, err := os.ReadFile(f.folders())
-	if err != nil {
-		return
-	}
-	_ = os.Remove(f.folders())
-	for at := f.Folder(); slices.Contains(strings.Split(string(made), "\n"), at); at = filepath.Dir(at) {
-		if info, err := os.Lstat(at); err != nil || !info.IsDir() || os.Remove(at) != nil { // it is a link, or not empty
-			return
-		}
-	}
-}
-
 // Overwrite is Replace without a backup.
 func (f *File) Overwrite(data []byte) error {
 	if err := f.unchanged(); err != nil {
@@ -143,12 +104,11 @@ func (f *File) Overwrite(data []byte) error {
 }
 
 // Restore replaces the file by what it was before the last Replace, as Before returned it, and removes the backup. A
-// file that Replace created is removed, with the empty folders of Create.
+// file that Replace created is removed.
 func (f *File) Restore(before []byte) error {
 	if err := f.unchanged(); err != nil {
 		return err
 	}
-	defer f.RemoveFolders()
 	_, err := os.Lstat(f.Backup())
 	if errors.Is(err, fs.ErrNotExist) {
 		return os.Remove(f.target)
