@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -151,10 +152,11 @@ func TestUpstreamBreaker(t *testing.T) {
 	for name, mood := range map[string]int32{"fails": fails, "hangs": hangs} {
 		t.Run(name, func(t *testing.T) {
 			bad.mood.Store(mood)
+			isOpen := func() bool { return metric(t, g, "mcp_gateway_upstream_breaker_state", `upstream="bad"`) == 1 }
 			polltest.Until(t, "the breaker opens", func() bool {
-				_, err := callTool(t.Context(), c, "bad")
+				_, err := callTool(t.Context(), c, "bad") // with replicas, the breaker of another one may be open still
 				fault, ok := errors.AsType[*raw.Fault](err)
-				return ok && strings.Contains(string(fault.Data), `"retryAfter":`) && strings.Contains(fault.Message, "the circuit breaker is open")
+				return ok && isOpen() && strings.Contains(string(fault.Data), `"retryAfter":`) && strings.Contains(fault.Message, "the circuit breaker is open")
 			})
 			if _, err := callTool(t.Context(), c, "other"); err != nil {
 				t.Errorf("another upstream: %v", err)
@@ -162,17 +164,11 @@ func TestUpstreamBreaker(t *testing.T) {
 			if m, err := c.Call(t.Context(), "tools/list", `{}`); err != nil || !strings.Contains(m.Text, "bad__tool") {
 				t.Errorf("the list: %s, %v", m.Text, err)
 			}
-			if n := metric(t, g, "mcp_gateway_upstream_breaker_state", `upstream="bad"`); n != 1 {
-				t.Errorf("%v sessions with an open breaker, want 1", n)
-			}
 			if text := page(t, g, "/readyz"); !strings.Contains(text, `"failing":["upstream bad`) || !strings.Contains(text, `"status":"ready"`) {
 				t.Errorf("readyz: %s", text)
 			}
 			bad.mood.Store(good)
-			polltest.UntilNil(t, "the upstream recovers", func() error { _, err := callTool(t.Context(), c, "bad"); return err })
-			if n := metric(t, g, "mcp_gateway_upstream_breaker_state"); n != 0 {
-				t.Errorf("%v sessions with an open breaker after recovery", n)
-			}
+			polltest.Until(t, "the upstream recovers", func() bool { _, err := callTool(t.Context(), c, "bad"); return err == nil && !isOpen() })
 		})
 	}
 }
@@ -222,6 +218,7 @@ func TestUpstreamFloods(t *testing.T) {
 	const changes = 100_000
 	event := []byte("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
 	sent := make(chan struct{})
+	end := sync.OnceFunc(func() { close(sent) }) // each replica opens a stream
 	changing := startMoody(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		select {
@@ -232,7 +229,7 @@ func TestUpstreamFloods(t *testing.T) {
 					return
 				}
 			}
-			close(sent)
+			end()
 		}
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
