@@ -44,7 +44,7 @@ func StartGateway(t testing.TB, config Config) *Gateway {
 		if config["tls"] != nil {
 			b = Connections // the balancer has no certificate
 		}
-		return startBalanced(t, *replicas, *withStore, config, b)
+		return startBalanced(t, *replicas, config, b)
 	}
 	return StartOne(t, "", config)
 }

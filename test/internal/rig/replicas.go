@@ -13,11 +13,10 @@ import (
 	"mcpgateway/test/internal/process"
 )
 
-// With -replicas, StartGateway runs several gateways behind a balancer, with -store they share a store.
+// With -replicas, StartGateway runs several gateways behind a balancer that share a store.
 var (
-	replicas  = flag.Int("replicas", 1, "run each gateway as so many replicas behind a balancer without affinity")
-	withStore = flag.Bool("store", true, "with -replicas: the replicas share a store")
-	balance   = flag.String("balance", "http", "with -replicas: the balancer sends each request (http) or each connection (tcp) to the next replica")
+	replicas = flag.Int("replicas", 1, "run each gateway as so many replicas behind a balancer without affinity")
+	balance  = flag.String("balance", "http", "with -replicas: the balancer sends each request (http) or each connection (tcp) to the next replica")
 )
 
 // Replicated reports whether StartGateway runs several gateways.
@@ -75,16 +74,14 @@ const (
 // StartBalanced is StartGateway with three replicas that share a store. The admin address is that of the first replica.
 func StartBalanced(t testing.TB, config Config, balance Balance) *Gateway {
 	t.Helper()
-	return startBalanced(t, 3, true, config, balance)
+	return startBalanced(t, 3, config, balance)
 }
 
-func startBalanced(t testing.TB, n int, withStore bool, config Config, balance Balance) *Gateway {
+func startBalanced(t testing.TB, n int, config Config, balance Balance) *Gateway {
 	t.Helper()
 	shared := maps.Clone(config)
-	if withStore {
-		addr, _ := StartRedis(t)
-		shared["store"] = Config{"kind": "redis", "url": "redis://" + addr}
-	}
+	addr, _ := StartRedis(t)
+	shared["store"] = Config{"kind": "redis", "url": "redis://" + addr}
 	http, tcp := netns.Addr(), netns.Addr()
 	if given, ok := config["listen"].(string); ok && balance == Requests { // clients know the address: it is that of the balancer
 		http = given
