@@ -85,8 +85,9 @@ func MissingCapabilities(c *call.Client, method string, params wire.Raw) wire.Ra
 }
 
 func requiredToElicit(c *call.Client, params wire.Raw) wire.Raw {
-	if wire.ValueOf(params).Get("mode").IsString("url") {
-		return unless(c.Can("elicitation", "url"), `{"elicitation":{"url":{}}}`)
+	if mode := wire.ValueOf(params).Get("mode").Str(); mode != "" && mode != "form" {
+		required := wire.SetMember(wire.Raw(`{}`), mode, wire.Raw(`{}`))
+		return unless(c.Can("elicitation", mode), string(wire.SetMember(wire.Raw(`{}`), "elicitation", required)))
 	}
 	// A capability that names no mode means forms (2025-11-25, client/elicitation).
 	forms := c.Can("elicitation") && (!c.Can("elicitation", "url") || c.Can("elicitation", "form"))

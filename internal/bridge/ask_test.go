@@ -69,6 +69,7 @@ func TestRequired(t *testing.T) {
 		{`{"elicitation":{"url":{}}}`, wire.MethodElicit, form, `{"elicitation":{"form":{}}}`},
 		{`{"elicitation":{}}`, wire.MethodElicit, url, `{"elicitation":{"url":{}}}`},
 		{`{"elicitation":{"url":{}}}`, wire.MethodElicit, url, ``},
+		{`{"elicitation":{}}`, wire.MethodElicit, `{"mode":"voice"}`, `{"elicitation":{"voice":{}}}`},
 		{`{}`, wire.MethodElicit, form, `{"elicitation":{"form":{}}}`},
 		{`{"sampling":{}}`, wire.MethodSample, form, ``},
 		{`{"sampling":{}}`, wire.MethodSample, tools, `{"sampling":{"tools":{}}}`},

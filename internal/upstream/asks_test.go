@@ -49,18 +49,17 @@ func TestAsks(t *testing.T) {
 		{"two calls of one client", form, []string{"a", "a"}, `{"elicitation":{}}`, nil, answers(`{"action":"accept"}`), `result {"action":"accept"}`},
 		{"calls of two clients", form, []string{"a", "b"}, `{"elicitation":{}}`, nil, answers(`{"action":"accept"}`), cancelled},
 		{"no call", form, nil, ``, nil, nil, cancelled},
-		{"elicitation undeclared", form, []string{"a"}, `{}`, nil, answers(`{"action":"accept"}`), cancelled},
-		{"mode undeclared: url", url, []string{"a"}, `{"elicitation":{}}`, nil, answers(`{"action":"accept"}`), `error -32602`},
-		{"mode undeclared: form", form, []string{"a"}, `{"elicitation":{"url":{}}}`, nil, answers(`{"action":"accept"}`), `error -32602`},
+		{"elicitation undeclared", form, []string{"a"}, `{}`, nil, answers(`{"from":"the back channel"}`), `result {"from":"the back channel"}`},
+		{"mode undeclared: url", url, []string{"a"}, `{"elicitation":{}}`, nil, answers(`{"from":"the back channel"}`), `result {"from":"the back channel"}`},
 		{"url", url, []string{"a"}, `{"elicitation":{"form":{},"url":{}}}`, nil, answers(`{"action":"accept"}`), `result {"action":"accept"}`},
 		{"the client's error", form, []string{"a"}, `{"elicitation":{}}`, nil, fails(wire.Errorf(-5, "broken")), `error -5`},
 		{"the client is gone", form, []string{"a"}, `{"elicitation":{}}`, nil, fails(context.Canceled), cancelled},
 		{"sampling", sampling, []string{"a"}, `{"sampling":{}}`, nil, answers(`{"role":"assistant"}`), `result {"role":"assistant"}`},
-		{"sampling undeclared", sampling, []string{"a"}, `{}`, nil, nil, `error -32601`},
+		{"sampling undeclared", sampling, []string{"a"}, `{}`, nil, fails(wire.Errorf(-32601, "of the back channel")), `error -32601`},
 		{"sampling lapsed", sampling, []string{"a"}, `{"sampling":{}}`, nil, fails(context.DeadlineExceeded), `error -1`},
 		{"sampling for two clients", sampling, []string{"a", "b"}, `{"sampling":{}}`, nil, answers(`{}`), `error -1`},
 		{"sampling with tools", withTools, []string{"a"}, `{"sampling":{"tools":{}}}`, nil, answers(`{"role":"assistant"}`), `result {"role":"assistant"}`},
-		{"sampling with tools undeclared", withTools, []string{"a"}, `{"sampling":{}}`, nil, answers(`{}`), `error -32602`},
+		{"sampling with tools undeclared", withTools, []string{"a"}, `{"sampling":{}}`, nil, fails(wire.Errorf(-32602, "of the back channel")), `error -32602`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

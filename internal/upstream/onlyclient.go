@@ -62,14 +62,19 @@ func (o *OnlyClient) mayAsk() bool {
 	return o.set
 }
 
-// heldBackChannel holds asks back until the only client may be asked.
+// heldBackChannel holds asks back until the only client may be asked. An ask that the client did
+// not declare is answered without it.
 type heldBackChannel struct {
 	call.BackChannel
-	only *OnlyClient
+	client *call.Client
+	only   *OnlyClient
 }
 
 // Ask implements [call.BackChannel].
 func (h heldBackChannel) Ask(ctx context.Context, method string, params wire.Raw) (wire.Raw, error) {
+	if !h.client.Can(wire.MethodOf(method).Capability) {
+		return h.BackChannel.Ask(ctx, method, params)
+	}
 	select {
 	case <-h.only.askable:
 		return h.BackChannel.Ask(ctx, method, params)

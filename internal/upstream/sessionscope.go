@@ -180,7 +180,7 @@ func (p *sessionScope) between(client *call.Client) *call.Call {
 		return c
 	}
 	d := *c
-	d.Back = heldBackChannel{c.Back, p.only}
+	d.Back = heldBackChannel{c.Back, c.Client, p.only}
 	return &d
 }
 

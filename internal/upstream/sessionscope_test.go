@@ -97,7 +97,10 @@ func TestRootsOfClients(t *testing.T) {
 func TestRootsOfPrincipal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startSessions(t, asksForRoots(), func(o *Options) { o.Sharing = PerPrincipal })
-		plain, rooted := legacyCall("plain", `{}`, &upstreamtest.Peer{}), legacyCall("rooted", `{"roots":{}}`, &upstreamtest.Peer{})
+		undeclared := &upstreamtest.Peer{OnAsk: func(context.Context, string, wire.Raw) (wire.Raw, error) {
+			return nil, wire.Errorf(wire.CodeMethodNotFound, "the client did not declare roots")
+		}}
+		plain, rooted := legacyCall("plain", `{}`, undeclared), legacyCall("rooted", `{"roots":{}}`, &upstreamtest.Peer{})
 		if got := h.call(t.Context(), plain); !strings.Contains(got, "-32601") {
 			t.Errorf("client without roots: the server has %s", got)
 		}

@@ -150,7 +150,7 @@ func TestAbilities(t *testing.T) {
 		t.Errorf("over stdio ann was asked %q, bob %q", a, b)
 	}
 	bob.expect(t, "stdio__"+elicit, nil, "User cancelled")
-	ann.expect(t, "stdio__"+sample, prompt, "the client does not support sampling")
+	ann.expect(t, "stdio__"+sample, prompt, "the client did not declare that it answers sampling/createMessage")
 	if a, b := ann.takeRequests(), bob.takeRequests(); a+b != "" {
 		t.Errorf("ann was asked %q and bob %q, but they declare no such capability", a, b)
 	}

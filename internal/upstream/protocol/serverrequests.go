@@ -22,9 +22,9 @@ const codeUnanswered = -1
 // and roots/list too if the session is shared. All others go through the back channel of
 // the call that they belong to. Its methods may be called concurrently.
 //
-// A request that belongs to no call, or whose client did not declare the capability, is
-// answered immediately. An elicitation that nobody answers is cancelled, not declined, since
-// declining would mean that the user refused.
+// A request that belongs to no call is answered immediately. The back channel answers for a
+// client that did not declare the capability. An elicitation that nobody answers is cancelled,
+// not declined, since declining would mean that the user refused.
 type ServerRequests struct {
 	Config *Config
 	// Send sends a response to the server. c is the call that the request belongs to,
@@ -145,54 +145,31 @@ func (a *ServerRequests) roots(ctx context.Context, m wire.Message, c *call.Call
 }
 
 func (*ServerRequests) elicit(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
-	cancelled := wire.Raw(`{"action":"cancel"}`)
-	if c == nil || c.Client == nil || !c.Client.Can("elicitation") {
-		return cancelled, nil
-	}
-	mode := wire.ValueOf(m.Params).Get("mode").Str()
-	if mode == "" {
-		mode = "form"
-	}
-	if !canElicit(c.Client, mode) {
-		return nil, wire.Errorf(wire.CodeInvalidParams, "the client does not support elicitation in the mode %.40q", mode)
-	}
-	return relay(ctx, m, c, func() (wire.Raw, *wire.Error) { return cancelled, nil })
+	return relay(ctx, m, c, func() (wire.Raw, *wire.Error) { return wire.Raw(`{"action":"cancel"}`), nil })
 }
 
 func (*ServerRequests) sample(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
-	unanswered := func() (wire.Raw, *wire.Error) {
+	return relay(ctx, m, c, func() (wire.Raw, *wire.Error) {
 		return nil, wire.Errorf(codeUnanswered, "the sampling request was not answered")
-	}
-	switch {
-	case c == nil || c.Client == nil:
-		return unanswered()
-	case !c.Client.Can("sampling"):
-		return nil, wire.Errorf(wire.CodeMethodNotFound, "the client does not support sampling")
-	case wire.ValueOf(m.Params).Get("tools").Exists() && !c.Client.Can("sampling", "tools"):
-		return nil, wire.Errorf(wire.CodeInvalidParams, "the client does not support sampling with tools")
-	}
-	return relay(ctx, m, c, unanswered)
+	})
 }
 
 var errNoRoots = wire.Errorf(wire.CodeMethodNotFound, "the client does not support roots")
 
 // clientRoots asks the client for its roots.
 func clientRoots(ctx context.Context, m wire.Message, c *call.Call) (wire.Raw, *wire.Error) {
-	unanswered := func() (wire.Raw, *wire.Error) {
+	return relay(ctx, m, c, func() (wire.Raw, *wire.Error) {
 		return nil, wire.Errorf(wire.CodeInternal, "the client cannot be reached")
-	}
-	switch {
-	case c == nil || c.Client == nil:
-		return unanswered()
-	case !c.Client.Can("roots"):
-		return nil, errNoRoots
-	}
-	return relay(ctx, m, c, unanswered)
+	})
 }
 
 // relay sends the request to the client of the call. The server gets an error of the
-// client; every other error counts as unanswered.
+// client; every other error, and a call without a client, counts as unanswered. The back
+// channel knows whether the client can be asked, so that it counts every request.
 func relay(ctx context.Context, m wire.Message, c *call.Call, unanswered func() (wire.Raw, *wire.Error)) (wire.Raw, *wire.Error) {
+	if c == nil || c.Client == nil {
+		return unanswered()
+	}
 	result, err := c.Back.Ask(ctx, m.Method, m.Params)
 	if err == nil {
 		return result, nil
