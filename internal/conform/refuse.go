@@ -15,7 +15,7 @@ const maxNamed = 5
 // original result: its _meta may name the task that the result belongs to.
 func (s ResultChecker) refuse(v *Verdict, sent wire.Raw) {
 	message := refusalMessage(s.Mode, v)
-	v.Refused = true
+	v.Refused, v.Reason = true, message
 	if wire.MethodOf(s.Method).Shape != wire.ShapeToolResult {
 		v.Err = wire.Errorf(wire.CodeInternal, "%s", message)
 		return

@@ -50,6 +50,7 @@ type Verdict struct {
 	More       int // the number of further violations
 	// Refused says that an error replaces the result: Err, or a Result with isError.
 	Refused bool
+	Reason  string // why the result is refused: the violations, in words
 	// Err replaces a refused result of a method whose results have no isError.
 	Err *wire.Error
 }

@@ -251,6 +251,9 @@ func (r *Router) auditEnd(c *call.Call, public string, log *logFields, res call.
 	if len(log.asks) > 0 {
 		l.texts("asks", log.asks)
 	}
+	if len(log.violations) > 0 {
+		l.texts("violations", log.violations)
+	}
 	l.b = append(l.b, `,"duration_ms":`...)
 	l.b = strconv.AppendFloat(l.b, milliseconds(duration), 'f', -1, 64)
 	r.audit.To.After(l.end())

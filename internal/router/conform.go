@@ -1,6 +1,7 @@
 package router
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/sanitize"
 	"mcpgateway/internal/wire"
@@ -28,10 +30,13 @@ func (f *forwarding) conform(result wire.Raw) (wire.Raw, error) {
 	s.Long = f.result.Long
 	v := s.Check(at.Raw())
 	if len(v.Violations) > 0 {
-		f.router.nonconforming(part.Upstream(), s.Method, f.target.Native, v.Violations, v.More)
+		f.nonconforming(part.Upstream(), s.Method, f.target.Native, v.Violations, v.More)
 		if f.router.onNonconforming != nil {
 			f.router.onNonconforming(Nonconforming{part.Upstream(), s.Method, f.target.Native, v})
 		}
+	}
+	if v.Refused { // the server reports no error
+		f.log.reason = plaintext.Line(f.router.withoutArguments(plaintext.Clip(f.router.masked(v.Reason), 4*maxReason), f.call.Params), maxReason)
 	}
 	if v.Err != nil {
 		return nil, v.Err.WithData(refusalData(part.Upstream()))
@@ -54,15 +59,19 @@ type Nonconforming struct {
 	Verdict          conform.Verdict
 }
 
-// nonconforming counts and logs the violations in one answer of an upstream. Each kind of
-// violation is logged once for each item.
-func (r *Router) nonconforming(upstream, method, item string, findings []conform.Violation, more int) {
-	for _, f := range findings {
-		r.metrics.violations.WithLabelValues(upstream, f.Kind.String()).Inc()
-		if r.loggedOnce.first(loggedViolation{upstream, method, item, f.Kind}) {
+// nonconforming counts and logs the violations in one answer of an upstream, and keeps their kinds
+// for the line of the call. Each kind of violation has a line of its own once for each item.
+func (f *forwarding) nonconforming(upstream, method, item string, findings []conform.Violation, more int) {
+	r := f.router
+	for _, v := range findings {
+		r.metrics.violations.WithLabelValues(upstream, v.Kind.String()).Inc()
+		if kind := v.Kind.String(); !slices.Contains(f.log.violations, kind) {
+			f.log.violations = append(f.log.violations, kind)
+		}
+		if r.loggedOnce.first(loggedViolation{upstream, method, item, v.Kind}) {
 			r.log.Warn("an upstream does not keep to the specification", zap.String("upstream", upstream), zap.String("method", method),
-				zap.String("item", clip(item)), zap.Stringer("kind", f.Kind), zap.String("path", f.Path), zap.String("violation", f.Message),
-				zap.String("specification", f.Section), zap.Bool("repaired", f.Repaired), zap.Int("more", more))
+				zap.String("item", clip(item)), zap.Stringer("kind", v.Kind), zap.String("path", v.Path), zap.String("violation", v.Message),
+				zap.String("specification", v.Section), zap.Bool("repaired", v.Repaired), zap.Int("more", more), zap.String("request", f.call.ID))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/conform"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/sanitize"
 	"mcpgateway/internal/wire"
 )
@@ -136,6 +138,67 @@ func TestViolationsAreLoggedOnce(t *testing.T) {
 	}
 	if len(h.loggedOnce.seen) != maxLogOnce || h.loggedOnce.first(loggedViolation{"files", "resources/read", "another", conform.Missing}) {
 		t.Errorf("%d things are remembered", len(h.loggedOnce.seen))
+	}
+}
+
+// The line of each call, and its end in the audit, have the kinds of violations, although each
+// has a line of its own only once. That line names the call.
+func TestViolationsOfACall(t *testing.T) {
+	const secret = "an argument of the call"
+	for _, tt := range []struct {
+		name, answer    string
+		mode            conform.Mode
+		violations      []any
+		outcome, reason string
+	}{
+		{"none", `{"content":[{"type":"text","text":"a"}]}`, conform.Warn, nil, outcomeOK, ""},
+		{"passed", `{"content":[{"type":"text","text":7},{"type":"text","text":8},{"type":"odd"}]}`, conform.Warn, []any{"wrong_type", "unknown_block_type"}, outcomeOK, ""},
+		{"repaired", `{"content":null}`, conform.Repair, []any{"missing_member"}, outcomeOK, ""},
+		{"refused", `{"content":[{"type":"` + secret + `"}]}`, conform.Strict, []any{"unknown_block_type"}, outcomeToolError,
+			"the upstream's answer violates the MCP specification: $.content[0].type: "},
+		{"an error of the tool", `{"content":[],"isError":true}`, conform.Strict, nil, outcomeToolError, "the tool reports an error in its result"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			audit := &fakeAuditor{}
+			src := filesSource(t)
+			src.Rules = catalog.Rules{Conformance: tt.mode}
+			h := auditedRouter(t, answers(tt.answer), src, &Audit{To: audit}, policy.Rule{Name: "all", Effect: policy.Allow})
+			core, logs := observer.New(zap.InfoLevel)
+			h.logTo(zap.New(core))
+			for _, id := range []string{"first", "second"} {
+				c := newCall("tools/call", `{"name":"files__read","arguments":{"a":"`+secret+`"}}`, &recorder{})
+				c.ID = id
+				if _, err := h.Handle(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, line := range logs.FilterMessage("an upstream does not keep to the specification").All() {
+				if line.ContextMap()["request"] != "first" {
+					t.Errorf("a violation names the call %v", line.ContextMap()["request"])
+				}
+			}
+			for _, line := range logs.FilterMessage("call").All() {
+				fields := line.ContextMap()
+				got, _ := fields["violations"].([]any)
+				reason, _ := fields["reason"].(string)
+				if !cmp.Equal(got, tt.violations) || fields["outcome"] != tt.outcome || !strings.HasPrefix(reason, tt.reason) || (reason == "") != (tt.reason == "") {
+					t.Errorf("the line of the call has %v", fields)
+				}
+				if strings.Contains(reason, secret) {
+					t.Errorf("the reason %q has an argument", reason)
+				}
+			}
+			var end struct {
+				Violations      []any
+				Outcome, Reason string
+			}
+			if err := json.Unmarshal([]byte(audit.lines[len(audit.lines)-1]), &end); err != nil {
+				t.Fatal(err)
+			}
+			if !cmp.Equal(end.Violations, tt.violations) || end.Outcome != tt.outcome || !strings.HasPrefix(end.Reason, tt.reason) {
+				t.Errorf("the end in the audit is %+v", end)
+			}
+		})
 	}
 }
 

@@ -161,7 +161,7 @@ func (l childrenUpstream) Do(ctx context.Context, c *call.Call) (call.Result, er
 func (f *forwarding) adopt(raw wire.Raw) wire.Raw {
 	name := f.upstreamName()
 	return f.view.Adopt(f.target.Part, raw, func(a catalog.Adopted) {
-		f.router.nonconforming(name, f.call.Method, a.Native, a.Findings, a.More)
+		f.nonconforming(name, f.call.Method, a.Native, a.Findings, a.More)
 		f.router.metrics.countSanitized(name, a.Removed)
 	})
 }

@@ -213,6 +213,7 @@ type logFields struct {
 	own                  bool           // the call is one of the gateway's own items
 	used                 []results.Item // whose results went into that of an inner call
 	asks                 []string       // the questions of the upstream that were not answered, see unansweredAsks
+	violations           []string       // the kinds of violations of the specification in what the upstream answered
 }
 
 // outcomeOf returns the outcome of the call, which it remembers: a result may be long.
@@ -248,7 +249,7 @@ func (l *logFields) decision(it *auditedItem, d *policy.Decision) {
 }
 
 // maxFields is the number of fields of the log line of a call.
-const maxFields = 13
+const maxFields = 14
 
 // milliseconds is a duration as the log and the audit have it.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -302,6 +303,9 @@ func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, e
 	}
 	if len(log.asks) > 0 {
 		fields = append(fields, zap.Strings("asks", log.asks))
+	}
+	if len(log.violations) > 0 {
+		fields = append(fields, zap.Strings("violations", log.violations))
 	}
 	if id := c.Trace.ID(); id != "" {
 		fields = append(fields, zap.String("trace_id", id))

@@ -61,6 +61,9 @@ func (r *Router) logSlow(c *call.Call, log *logFields, duration time.Duration, r
 	if len(log.asks) > 0 {
 		fields = append(fields, zap.Strings("asks", log.asks))
 	}
+	if len(log.violations) > 0 {
+		fields = append(fields, zap.Strings("violations", log.violations))
+	}
 	fields = append(fields, zap.Float64("duration_ms", milliseconds(duration)))
 	for s := range call.NumStages {
 		if spent := c.Trace.Spent(s); spent > 0 {
