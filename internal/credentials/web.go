@@ -7,7 +7,6 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -32,9 +31,9 @@ type WebOptions struct {
 	// Granted is called when a principal has given a grant through the link with this id.
 	// It must not block, and may be nil.
 	Granted func(upstream string, principal *call.Principal, id string)
-	// Failed is called with the reason of an error page for the link of a principal. It
-	// may be nil.
-	Failed func(upstream string, principal *call.Principal, err error)
+	// Failed is called with the reason of each error page, before the page is written to rw.
+	// Without a link that is known, upstream is "" and principal nil. It may be nil.
+	Failed func(rw http.ResponseWriter, upstream string, principal *call.Principal, err error)
 	// LoggedIn returns the principal who has logged in to the gateway itself with the browser that sent a
 	// request, nil for none. It may be nil.
 	LoggedIn func(*http.Request) *call.Principal
@@ -122,7 +121,7 @@ func NewWeb(o WebOptions) (*Web, error) {
 		o.Granted = func(string, *call.Principal, string) {}
 	}
 	if o.Failed == nil {
-		o.Failed = func(string, *call.Principal, error) {}
+		o.Failed = func(http.ResponseWriter, string, *call.Principal, error) {}
 	}
 	w := &Web{
 		o: o, logins: make(map[string]*browserLogin),
@@ -229,13 +228,13 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	if r.Method != http.MethodGet {
 		h.Set("Allow", http.MethodGet)
-		page(rw, http.StatusMethodNotAllowed, "This page is for browsers.")
+		w.reject(rw, http.StatusMethodNotAllowed, errMethod, "This page is for browsers.")
 		return
 	}
 	base, err := url.Parse(w.o.Base())
 	// A web page whose name resolves to loopback (DNS rebinding) must not read this page.
 	if err != nil || base.Host == "" || isLoopback(base.Hostname()) && !strings.EqualFold(base.Host, r.Host) {
-		page(rw, http.StatusForbidden, "This is not the address of the gateway. Open the link exactly as you received it.")
+		w.reject(rw, http.StatusForbidden, errWrongHost, "This is not the address of the gateway. Open the link exactly as you received it.")
 		return
 	}
 	switch strings.TrimPrefix(r.URL.Path, base.Path) {
@@ -246,6 +245,7 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case pathDocument:
 		w.serveDocument(rw)
 	default:
+		w.o.Failed(rw, "", nil, errNoPage)
 		http.NotFound(rw, r)
 	}
 }
@@ -253,12 +253,12 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 func (w *Web) serveDocument(rw http.ResponseWriter) {
 	id := w.document()
 	if id == "" {
-		page(rw, http.StatusNotFound, "The gateway has no https public URL.")
+		w.reject(rw, http.StatusNotFound, errDocument, "The gateway has no https public URL.")
 		return
 	}
 	doc, err := json.Marshal(clientDocument(id, w.o.Base()+pathCallback))
 	if err != nil {
-		page(rw, http.StatusInternalServerError, "The document cannot be created.")
+		w.reject(rw, http.StatusInternalServerError, err, "The document cannot be created.")
 		return
 	}
 	rw.Header().Set("Content-Type", "application/json")
@@ -271,12 +271,14 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 	l, ok, err := findPending(r, w.links, id)
 	switch {
 	case err != nil:
+		w.o.Failed(rw, "", nil, err)
 		notGranted(rw, err)
 		return
 	case !ok:
-		page(rw, http.StatusNotFound, "This link has expired. Repeat the call in your application to get a new one.")
+		w.reject(rw, http.StatusNotFound, errLink, "This link has expired. Repeat the call in your application to get a new one.")
 		return
 	case !w.opened(id):
+		w.o.Failed(rw, l.Upstream, l.principal(), errOpened)
 		page(rw, http.StatusTooManyRequests, "This link was opened too often. Wait ten minutes, then repeat the call in your application.")
 		return
 	}
@@ -368,11 +370,12 @@ func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 	state := answer.Get("state")
 	t, ok, err := findPending(r, w.authRequests, state)
 	if err != nil {
+		w.o.Failed(rw, "", nil, err)
 		notGranted(rw, err)
 		return
 	}
 	if !ok || t.Login != strings.HasSuffix(r.URL.Path, pathLogin) {
-		page(rw, http.StatusBadRequest, "This response is unknown, or was used already. Open the link again.")
+		w.reject(rw, http.StatusBadRequest, errResponse, "This response is unknown, or was used already. Open the link again.")
 		return
 	}
 	cookie, err := r.Cookie(cookieName(state))
@@ -387,7 +390,7 @@ func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 		w.refuse(rw, r, t, err)
 		return
 	case !ok:
-		page(rw, http.StatusBadRequest, "This response was used already. Open the link again.")
+		w.reject(rw, http.StatusBadRequest, errResponse, "This response was used already. Open the link again.")
 		return
 	}
 	if t.Own {
@@ -456,39 +459,4 @@ func (w *Web) finishGrant(ctx context.Context, t authRequest, answer url.Values)
 		return err
 	}
 	return u.finish(ctx, principalKey(t.Link.principal()), f, answer)
-}
-
-// notGranted shows why no access was granted.
-func notGranted(rw http.ResponseWriter, err error) {
-	text, status := "it took too long", http.StatusForbidden
-	var known *Error
-	if errors.As(err, &known) {
-		text = known.text
-	}
-	if IsAway(err) {
-		status = http.StatusServiceUnavailable
-	}
-	page(rw, status, refusalText(err, text, "open the link again"))
-}
-
-// refuse answers an authorization response that is not accepted.
-func (w *Web) refuse(rw http.ResponseWriter, r *http.Request, t authRequest, err error) {
-	if t.Own {
-		w.o.Authenticated(rw, r, t.Next, "", err)
-		return
-	}
-	w.fail(rw, t.Link, err)
-}
-
-// fail shows an error page.
-func (w *Web) fail(rw http.ResponseWriter, l link, err error) {
-	w.o.Failed(l.Upstream, l.principal(), err)
-	notGranted(rw, err)
-}
-
-// page writes one sentence as plain text, in which a browser finds no markup.
-func page(rw http.ResponseWriter, status int, text string) {
-	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	rw.WriteHeader(status)
-	_, _ = rw.Write([]byte(text + "\n"))
 }

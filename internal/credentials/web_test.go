@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -18,16 +19,17 @@ import (
 // site is the pages of a gateway, with an issuer of principals and an upstream.
 type site struct {
 	*Web
-	t      *testing.T
-	clock  *clock
-	idp    *gatewaytest.AuthServer // the issuer of principals
-	as     *gatewaytest.AuthServer // the authorization server of the upstream
-	source *Source
-	base   string
-	given  []string
-	giver  string                // the principal of the last grant
-	failed string                // the principal of the last error page
-	change func(r *http.Request) // applied to incoming requests
+	t       *testing.T
+	clock   *clock
+	idp     *gatewaytest.AuthServer // the issuer of principals
+	as      *gatewaytest.AuthServer // the authorization server of the upstream
+	source  *Source
+	base    string
+	given   []string
+	giver   string                // the principal of the last grant
+	failed  string                // the principal of the last error page, "" for none
+	failure error                 // its reason
+	change  func(r *http.Request) // applied to incoming requests
 }
 
 func newSite(t *testing.T) *site {
@@ -49,7 +51,12 @@ func newSite(t *testing.T) *site {
 		Granted: func(upstream string, principal *call.Principal, id string) {
 			s.given, s.giver = append(s.given, upstream+" "+id), principal.Subject
 		},
-		Failed: func(_ string, principal *call.Principal, _ error) { s.failed = principal.Subject },
+		Failed: func(_ http.ResponseWriter, _ string, principal *call.Principal, err error) {
+			s.failed, s.failure = "", err
+			if principal != nil {
+				s.failed = principal.Subject
+			}
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -390,5 +397,28 @@ func TestPendingIsBounded(t *testing.T) {
 	put("last")
 	if len(values.all) != 1 || len(values.order) != 1 {
 		t.Errorf("%d are kept after they have expired", len(values.all))
+	}
+}
+
+// Requests that belong to no known link are reported too, without what they sent.
+func TestUnknownLinksAreReported(t *testing.T) {
+	s := newSite(t)
+	for _, tt := range []struct {
+		method, path string
+		want         error
+	}{
+		{"GET", "/oauth/start?id=unknown-id", errLink},
+		{"GET", "/oauth/start?id=" + strings.Repeat("x", idSize), errLink},
+		{"GET", "/oauth/callback?code=a-code&state=a-state", errResponse},
+		{"GET", "/oauth/login?code=a-code&state=a-state", errResponse},
+		{"GET", "/oauth/else", errNoPage},
+		{"POST", "/oauth/start", errMethod},
+	} {
+		s.failed, s.failure = "nobody", nil
+		r := httptest.NewRequest(tt.method, s.base+tt.path, nil)
+		s.ServeHTTP(httptest.NewRecorder(), r)
+		if s.failed != "" || !errors.Is(s.failure, tt.want) {
+			t.Errorf("%s %s is reported as %v of %q, want %v of nobody", tt.method, tt.path, s.failure, s.failed, tt.want)
+		}
 	}
 }

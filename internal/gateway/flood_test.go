@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -115,7 +116,7 @@ func TestLogLinesOfFailedGrantsAreBounded(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
 		g := &Gateway{ratelog: ratelog.New(zap.New(core))}
 		for range 1000 {
-			g.grantFailed("up", call.Anonymous, errors.New("another browser"))
+			g.grantFailed(httptest.NewRecorder(), "up", call.Anonymous, errors.New("another browser"))
 		}
 		if n := logs.FilterMessage("no grant was given").Len(); n < 1 || n > 100 {
 			t.Errorf("%d lines", n)

@@ -3,14 +3,17 @@ package gateway
 import (
 	"errors"
 	"net"
+	"net/http"
 	"strings"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/granting"
 	"mcpgateway/internal/ratelog"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/wire"
 )
@@ -32,9 +35,15 @@ func (g *Gateway) newWeb() (*credentials.Web, error) {
 }
 
 // grantFailed logs why a browser got an error page. A browser can open the page any number
-// of times, so the line is rate-limited.
-func (g *Gateway) grantFailed(upstream string, p *call.Principal, err error) {
-	g.ratelog.Info("no grant was given", zap.String("upstream", upstream), zap.String("principal", p.Subject), ratelog.Profile(p.Profile), zap.Error(errors.Join(err, errors.Unwrap(err))))
+// of times, so the line is rate-limited; requests for unknown links do not hide the others.
+func (g *Gateway) grantFailed(w http.ResponseWriter, upstream string, p *call.Principal, err error) {
+	fields := []zap.Field{zap.Error(errors.Join(err, errors.Unwrap(err))), zap.String("request", requestid.Of(w))}
+	category := "unknown link"
+	if p != nil {
+		category = ""
+		fields = append(fields, zap.String("upstream", upstream), zap.String("principal", p.Subject), ratelog.Profile(p.Profile))
+	}
+	g.ratelog.LogCategory(zapcore.InfoLevel, "no grant was given", category, fields...)
 }
 
 // credentialsOf returns the credentials for an upstream of the current generation, nil for

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/upstream/protocol"
 )
@@ -87,6 +90,34 @@ func TestRequestIDReachesUpstreams(t *testing.T) {
 			if !strings.Contains(resp.body, `"result"`) || found != 1 || sent != "" && id != sent {
 				t.Errorf("%s, sent %q: %d messages with the id %q: %s", upstream, sent, found, id, resp.body)
 			}
+		}
+	}
+}
+
+// A refused request for the pages of grants has a line with its id, and without the link, the code
+// and the state that it sent.
+func TestRefusedPagesOfGrantsAreLogged(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	g, _ := startLogged(t, "auth: {mode: none, insecure: true}\n"+aDisabledUpstream, false, zap.New(core))
+	for i, path := range []string{"/oauth/start?id=s3cret", "/oauth/callback?code=s3cret&state=s3cret"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+g.Addr()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set(requestid.Header, fmt.Sprint("r", i))
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		lines := logs.FilterMessage("no grant was given").All()
+		if resp.StatusCode < 400 || len(lines) != i+1 || lines[i].ContextMap()["request"] != fmt.Sprint("r", i) {
+			t.Errorf("%s: %s, logged %v", path, resp.Status, lines)
+		}
+	}
+	for _, line := range logs.All() {
+		if text := fmt.Sprint(line.Message, line.ContextMap()); strings.Contains(text, "s3cret") {
+			t.Errorf("the log has %s", text)
 		}
 	}
 }
