@@ -43,6 +43,10 @@ type State struct {
 	// of a Consent always has one. In another state it says that the user has consented
 	// to the call.
 	Token string
+	// Request is the id of the request that began the parked call, "" in other states and in those
+	// of older versions. In the sealed text it is in the place of Token, which the state of a parked
+	// call does not have.
+	Request string
 	// Trace is the traceparent of the call that ended with the state, "" if it was not traced. In
 	// the sealed text it is behind Recipient and a null byte.
 	Trace string
@@ -83,6 +87,9 @@ func (s *Sealer) Seal(st State, b Binding) string {
 	if st.Trace != "" {
 		st.Recipient += "\x00" + st.Trace
 	}
+	if st.Kind == Parked {
+		st.Token = st.Request
+	}
 	body := make([]byte, 0, bodyHead+len(st.Recipient)+len(st.Token)+len(st.Text))
 	body = binary.BigEndian.AppendUint64(body, uint64(st.Expires.UnixMilli()))
 	body = append(body, b.principal[:]...)
@@ -115,6 +122,9 @@ func (s *Sealer) Open(sealed string, b Binding, now time.Time) (State, error) {
 	}
 	st.Recipient, st.Token, st.Text = string(body[:holder]), string(body[holder:holder+token]), string(body[holder+token:])
 	st.Recipient, st.Trace, _ = strings.Cut(st.Recipient, "\x00")
+	if st.Kind == Parked {
+		st.Token, st.Request = "", st.Token
+	}
 	switch {
 	case subtle.ConstantTimeCompare(principal, b.principal[:]) == 0:
 		return State{}, ErrPrincipal

@@ -31,6 +31,7 @@ func TestSealAndOpen(t *testing.T) {
 		{Kind: UpstreamState, Recipient: "files", Text: "état \x00 d'âme", Expires: now.Add(time.Hour)},
 		{Kind: Resend, Recipient: "files", Expires: now.Add(time.Second)},
 		{Kind: Parked, Recipient: "replica", Text: "call", Round: 4000000000, Expires: now.Add(time.Hour)},
+		{Kind: Parked, Recipient: "replica", Text: "call", Request: "first", Round: 1, Trace: "00-1-2-01", Expires: now.Add(time.Hour)},
 		{Kind: UpstreamState, Text: strings.Repeat("x", 1<<20), Expires: now.Add(time.Hour)},
 	} {
 		sealed := s.Seal(want, b)

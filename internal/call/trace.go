@@ -95,6 +95,8 @@ type Trace struct {
 	// Resumed is the public name of the item of the parked call that the request has resumed, "" if
 	// it has resumed none.
 	Resumed string
+	// First is the id of the request that began that call, "" for none.
+	First string
 
 	clock func() time.Time
 	span  Span

@@ -117,6 +117,9 @@ func TestSomeAnswers(t *testing.T) {
 		_, state := first.round()
 		for _, bad := range []string{`[]`, `"x"`, `{"ask-1":"accept"}`, `{"ask-1":{"action":"maybe"}}`, `{"ask-1":{"action":"accept","content":1}}`} {
 			l.post(retry(state, bad)).fault(-32602, "inputResponses")
+			if reasons := l.refusals(); len(reasons) != 1 || !strings.Contains(reasons[0], "invalid params: inputResponses") {
+				t.Errorf("%s: the log has the reasons %q", bad, reasons)
+			}
 		}
 		requests, second := l.post(retry(state, `{"ask-2":{"action":"decline"}}`)).round()
 		if _, ok := requests["ask-1"]; !ok || len(requests) != 1 {
@@ -499,6 +502,9 @@ func TestResumingIsPermittedAnew(t *testing.T) {
 		_, state := first.round()
 		l.refuse = wire.Errorf(wire.CodeInvalidParams, "unknown tool")
 		l.post(retry(state, `{"ask-1":{"action":"accept"}}`)).fault(-32602, "unknown tool")
+		if diff := cmp.Diff([]string{"the call is not permitted any more, or not now"}, l.refusals()); diff != "" {
+			t.Error(diff)
+		}
 		l.refuse = nil
 		if got := l.post(retry(state, `{"ask-1":{"action":"accept"}}`)).result(); got != `{"action":"accept"}` {
 			t.Errorf("got %v", got)

@@ -144,3 +144,26 @@ func TestRequestIDsOfABatch(t *testing.T) {
 		t.Errorf("the response has the id %q", id)
 	}
 }
+
+// The line of a retry names the request that began the call, under whose id the call is logged.
+func TestRetryNamesTheFirstRequest(t *testing.T) {
+	var first string
+	withParking(t, func(ctx context.Context, c *call.Call) (call.Result, error) {
+		first = c.ID
+		return askOnce(ctx, c)
+	}, func(l *parkingServer) {
+		began := l.post("")
+		gathered()
+		_, state := began.round()
+		retried := l.post(retry(state, `{"ask-1":{"action":"accept"}}`))
+		retried.result()
+		lines := l.logs.FilterMessage("a parked call is resumed").All()
+		if len(lines) != 1 {
+			t.Fatalf("logged %v", l.logs.All())
+		}
+		fields := lines[0].ContextMap()
+		if fields["first_request"] != first || first == "" || fields["request"] != retried.header.Get("X-Request-Id") {
+			t.Errorf("the line has %v; the first request is %q", fields, first)
+		}
+	})
+}

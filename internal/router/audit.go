@@ -191,6 +191,9 @@ func (l *auditLine) free() {
 func (a *Audit) record(event string, c *call.Call, it *auditedItem, d *policy.Decision) error {
 	l := newAuditLine(event, c)
 	defer l.free()
+	if c.Trace != nil && c.Trace.First != "" {
+		l.text("first_request", c.Trace.First, maxAuditName)
+	}
 	l.client(c.Client)
 	l.item(it)
 	l.text("effect", d.Effect.String(), maxAuditName)

@@ -342,6 +342,24 @@ func TestURLRequiredIsAnOutcome(t *testing.T) {
 	}
 }
 
+// The decision on a retry of a parked call names the request that began the call.
+func TestAuditOfARetry(t *testing.T) {
+	b := &fakeAuditor{}
+	h := auditedRouter(t, answers(`{"content":[]}`), filesSource(t), &Audit{To: b}, policy.Rule{Name: "all", Effect: policy.Allow})
+	c := callOf(wire.Rev20260728, allCaps, `{"name":"files__read"}`, nil)
+	c.ID, c.Trace = "second", &call.Trace{First: "first"}
+	if fault := h.Permit(c); fault != nil {
+		t.Fatal(fault)
+	}
+	var line struct {
+		Event, Request string
+		First          string `json:"first_request"`
+	}
+	if err := json.Unmarshal([]byte(b.lines[0]), &line); err != nil || line.Event != "resume" || line.Request != "second" || line.First != "first" {
+		t.Errorf("the line is %s, %v", b.lines[0], err)
+	}
+}
+
 func TestPermit(t *testing.T) {
 	h := newTestRouter(t, answers(`{}`), filesSource(t))
 	if fault := h.Permit(callOf(wire.Rev20260728, allCaps, `{"name":"files__read"}`, nil)); fault != nil {

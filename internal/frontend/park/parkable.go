@@ -174,7 +174,7 @@ func (k *parkable) inputRequired(expires time.Time) wire.Raw {
 	}
 	state := k.t.options.Sealer.Seal(bridge.State{
 		Kind: bridge.Parked, Recipient: k.t.options.Replica, Text: k.id, Round: k.round,
-		Expires: expires, Trace: k.trace.Traceparent(),
+		Request: k.call.ID, Expires: expires, Trace: k.trace.Traceparent(),
 	}, *k.binding)
 	out = wire.AppendString(append(out, `},"requestState":`...), state)
 	return append(out, '}')

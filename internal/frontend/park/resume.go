@@ -28,6 +28,7 @@ var (
 	errElsewhere = errors.New("the call is parked at another replica")
 	errNoCall    = errors.New("there is no such call: it has ended, or its result was given out")
 	errOldRound  = errors.New("the request state was already used")
+	errForbidden = errors.New("the call is not permitted any more, or not now")
 )
 
 // StateOf returns the requestState of a retry for a parked call, or "" for any other
@@ -58,8 +59,14 @@ func (t *Table) Resume(r Request, state string) (call.Result, error) {
 	}
 	continueTrace(c, st)
 	if err := t.options.Permit(r.Context(), c); err != nil {
+		if errors.As(err, new(*wire.Error)) {
+			t.logRefused(c, errForbidden, zap.String("first_request", st.Request))
+		}
 		return call.Result{}, err
 	}
+	// The line of the call has the id of its first request.
+	t.options.Logger.Info("a parked call is resumed", zap.String("request", c.ID), zap.String("first_request", st.Request),
+		zap.String("principal", c.Principal.Subject), ratelog.Profile(c.Principal.Profile), zap.String("method", c.Method))
 	if st.Recipient != t.options.Replica {
 		return t.options.Pass(r.Context(), st.Recipient, c)
 	}
@@ -116,17 +123,21 @@ func (t *Table) resume(r Request, st bridge.State) (call.Result, error) {
 	case reason != nil:
 		return t.refuse(c, reason, errUsed)
 	case invalid != nil:
-		return call.Result{}, invalid
+		return t.refuse(c, invalid, invalid)
 	}
 	return k.wait(w)
 }
 
-// refuse logs the reason, which the client must not learn, and returns the error for
+// refuse logs the reason, of which the client may learn less, and returns the error for
 // the client.
 func (t *Table) refuse(c *call.Call, reason error, err *wire.Error) (call.Result, error) {
-	t.options.Logger.Warn("request state refused", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject), ratelog.Profile(c.Principal.Profile),
-		zap.String("method", c.Method), zap.NamedError("reason", reason))
+	t.logRefused(c, reason)
 	return call.Result{}, err
+}
+
+func (t *Table) logRefused(c *call.Call, reason error, fields ...zap.Field) {
+	t.options.Logger.Warn("request state refused", append(fields, zap.String("request", c.ID), zap.String("principal", c.Principal.Subject),
+		ratelog.Profile(c.Principal.Profile), zap.String("method", c.Method), zap.NamedError("reason", reason))...)
 }
 
 // rejoin makes w wait for the call. Its answers go to the asks of the round. An answer

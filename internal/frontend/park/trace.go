@@ -13,9 +13,12 @@ func (k *parkable) startTrace() {
 }
 
 // continueTrace links the span of a retry with that of the call which its state names, and names the item,
-// which is that of the call.
+// which is that of the call, and the request that began the call.
 func continueTrace(retry *call.Call, st bridge.State) {
 	retry.Trace.Continue(st.Trace)
+	if retry.Trace != nil {
+		retry.Trace.First = st.Request
+	}
 	if m := wire.MethodOf(retry.Method); retry.Trace.Span() != nil && m.Member == "name" { // a URI may be an argument
 		retry.Trace.Resumed = wire.ValueOf(retry.Params).Get(m.Member).Str()
 	}
