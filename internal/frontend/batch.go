@@ -90,6 +90,7 @@ func (s *Server) answerBatch(sess *session.Session, from sender, parts []wire.Ra
 			if s.failAsk(sess, responseIn(part), invalid) {
 				m.ID = wire.ID{} // as in serveBody
 			}
+			s.logRejected(from.principal, from.remote, own.request, m.Method, invalid)
 			answers[i] = errorResponse(m.ID, own.request, invalid)
 		case !m.IsRequest():
 			s.receive(sess, &m)
@@ -97,7 +98,9 @@ func (s *Server) answerBatch(sess *session.Session, from sender, parts []wire.Ra
 			x := newCall(own, &m)
 			if err := x.begin(); err != nil {
 				x.Cancel(nil)
-				answers[i] = errorResponse(m.ID, own.request, invalidRequest(err))
+				invalid := invalidRequest(err)
+				s.logRejected(from.principal, from.remote, own.request, m.Method, invalid)
+				answers[i] = errorResponse(m.ID, own.request, invalid)
 				continue
 			}
 			running[i] = x

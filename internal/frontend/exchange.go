@@ -120,6 +120,8 @@ type answer struct {
 	// noResponse says that there is no response: the client has cancelled the request,
 	// or is gone.
 	noResponse bool
+	// handled says that the handler has returned the answer, and has logged the call.
+	handled bool
 }
 
 // run has the call handled.
@@ -134,7 +136,7 @@ func (x *exchange) outcome(res call.Result, err error) answer {
 	case cause == session.ErrCancelled, cause == errClientGone, cause == context.Canceled: // the connection has ended
 		return answer{noResponse: true}
 	case err == nil && res.Raw != nil:
-		return answer{result: res}
+		return answer{result: res, handled: true}
 	}
 	var answered *wire.Error
 	switch {
@@ -149,7 +151,7 @@ func (x *exchange) outcome(res call.Result, err error) answer {
 		x.s.ratelog.Error("a call ended without an answer", zap.String("request", x.call.ID), zap.Error(err))
 		answered = errInternal
 	}
-	a := answer{err: answered}
+	a := answer{err: answered, handled: true}
 	a.refused, _ = errors.AsType[*call.Refused](err)
 	return a
 }
@@ -219,7 +221,8 @@ func (x *exchange) wantsLog(params wire.Raw) bool {
 	return least != wire.LevelNone && levelOf(wire.ValueOf(params).Get("level")) >= least
 }
 
-// response returns the response in the form of the client's era.
+// response returns the response in the form of the client's era. It logs an error that the handler
+// did not see, because the response has the request id.
 func (x *exchange) response(a answer) response {
 	r := response{buf: newBuffer(), memory: a.result.Buffer}
 	b := append(r.buf.b, `{"jsonrpc":"2.0","id":`...)
@@ -228,6 +231,9 @@ func (x *exchange) response(a answer) response {
 	extra := a.result.Extra
 	switch {
 	case a.err != nil:
+		if !a.handled {
+			x.s.logRejected(x.call.Principal, x.call.Remote, x.call.ID, x.call.Method, a.err)
+		}
 		if extra = a.err.Extra; modern {
 			a.err = modernError(a.err)
 		}

@@ -210,6 +210,25 @@ func (s *Server) rejectMessage(w http.ResponseWriter, r *http.Request, principal
 	s.answerRejected(w, id, status, e)
 }
 
+// maxRejection bounds the reason in a line of logRejected, in bytes: it may name the method.
+const maxRejection = 256
+
+// logRejected counts and logs a request that the front end answers with an error itself, on any
+// transport: the request has no line of a call.
+func (s *Server) logRejected(principal *call.Principal, remote, request, method string, e *wire.Error) {
+	what, kind := "protocol violation", reasonOf(0, e.Code)
+	switch {
+	case e == errShuttingDown:
+		what, kind = "request refused", refusedDraining
+	case e.Code == wire.CodeInternal: // the request itself is valid
+		what, kind = "request refused", refusedShare
+	}
+	s.options.Metrics.Refused.WithLabelValues(kind).Inc()
+	s.ratelog.LogCategory(zapcore.InfoLevel, what, kind, zap.Int64("code", e.Code), zap.String("reason", clipTo(withoutQuotes(e.Message), maxRejection)),
+		zap.String("principal", principal.Subject), ratelog.Profile(principal.Profile), given("mcp_method", method),
+		zap.String("kind", kind), given("remote", remote), zap.String("request", request))
+}
+
 // given returns a field with a client's text, and none for "".
 func given(name, text string) zap.Field {
 	if text == "" {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/wire"
 )
 
@@ -107,6 +108,58 @@ func TestRefusalsWhileDraining(t *testing.T) {
 			t.Errorf("counted %v times, want 41", got)
 		}
 	})
+}
+
+// An error of the front end has a line with the request id, whether the message is alone, in a
+// batch or of a modern client. An error of the handler has none: the handler logs the call.
+func TestErrorsOfTheFrontEndAreLogged(t *testing.T) {
+	const setLevel = `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"s3cret"}}`
+	modern := callFor(t, `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"s3cret"%s}}`, wire.EraModern)
+	modern.Header.Set(wire.HeaderMethod, wire.MethodSetLevel)
+	modern.Header.Del(wire.HeaderName)
+	for _, tt := range []struct {
+		name    string
+		request *http.Request
+		handler Handler
+		method  any // in the line; nil for no line
+		code    int64
+		reason  string
+	}{
+		{"a wrong level", request(t, strings.NewReader(setLevel)), newScriptHandler(), "logging/setLevel", wire.CodeInvalidParams, "level must be one of"},
+		{"a modern method", request(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"server/discover"}`)), newScriptHandler(), "server/discover", wire.CodeMethodNotFound, "is not known to revision"},
+		{"a method of another era", modern, newScriptHandler(), "logging/setLevel", wire.CodeMethodNotFound, "is not known to revision"},
+		{"an error of the handler", request(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}`)),
+			&failing{err: wire.Errorf(wire.CodeInvalidParams, "no")}, nil, 0, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			core, logs := observer.New(zap.InfoLevel)
+			s := New(Options{Handler: tt.handler, Info: wire.Raw(`{}`), Logger: zap.New(core)})
+			tt.request.Header.Set(requestid.Header, "r-1")
+			if w := do(s, tt.request); !strings.Contains(w.Body.String(), `"requestId":"r-1"`) {
+				t.Fatalf("answer %s", w.Body)
+			}
+			lines := logs.All()
+			if tt.method == nil {
+				if len(lines) > 0 {
+					t.Errorf("logged %v", lines)
+				}
+				return
+			}
+			if len(lines) != 1 || lines[0].Message != "protocol violation" {
+				t.Fatalf("logged %v", lines)
+			}
+			fields := lines[0].ContextMap()
+			if reason, _ := fields["reason"].(string); fields["request"] != "r-1" || fields["mcp_method"] != tt.method || fields["code"] != tt.code || !strings.Contains(reason, tt.reason) {
+				t.Errorf("the line has %v", fields)
+			}
+			if n := testutil.ToFloat64(s.options.Metrics.Refused.WithLabelValues(refusedInvalid)); n != 1 {
+				t.Errorf("counted %v times", n)
+			}
+			if strings.Contains(logText(t, logs), "s3cret") {
+				t.Errorf("the log has a part of a message: %s", logText(t, logs))
+			}
+		})
+	}
 }
 
 // The line of a protocol violation has the principal and the reason, and nothing that the client wrote.

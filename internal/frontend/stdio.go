@@ -118,7 +118,7 @@ func (p *peer) respondError(id wire.ID, request string, err *wire.Error) {
 	case errPeerBusy, errGatewayBusy:
 		p.s.ratelog.Warn("requests are refused for now: "+err.Message, zap.String("request", request))
 	default:
-		p.s.log.Debug("protocol violation", zap.String("request", request), zap.Int64("code", err.Code))
+		p.s.logRejected(p.principal, p.remote, request, "", err)
 	}
 	p.respond(errorResponse(id, request, err))
 }
