@@ -67,9 +67,8 @@ func (o *explainOptions) print(out io.Writer, q *inspect.Question, e *inspect.Ex
 		folded(out, "Its name there is %s; a call of %s is refused.\n", s.Bold(console.Line(r.NameThere)), console.Line(r.Item))
 	}
 	printArguments(out, s, r)
-	if at := breaker.BreakerSince; at != nil {
-		folded(out, "%s: in the running gateway, calls of %s have failed for %s; %s.\n",
-			s.Warn("warning"), r.Upstream, console.Ago(time.Since(*at)), breakerText(breaker))
+	if breaker.BreakerSince != nil {
+		folded(out, "%s: %s in the running gateway: %s.\n", s.Warn("warning"), r.Upstream, breakerText(breaker, time.Now()))
 	}
 	fmt.Fprintln(out)
 	if err := printSteps(out, s, r); err != nil || len(r.Limits) == 0 {

@@ -324,9 +324,9 @@ func (p *statusPage) upstreamProblems(gap string) {
 			fmt.Fprint(p.out, gap)
 			p.say(nil, "", "%s: %s (last %s ago)", u.Name, o, console.Ago(p.now.Sub(o.Last)))
 		}
-		if b := u.BreakerSince; b != nil {
+		if u.BreakerSince != nil {
 			fmt.Fprint(p.out, gap)
-			p.say(nil, "", "%s: its calls have failed for %s; %s", u.Name, console.Ago(p.now.Sub(*b)), breakerText(u))
+			p.say(nil, "", "%s: %s", u.Name, breakerText(u, p.now))
 		}
 	}
 }
@@ -341,12 +341,14 @@ func (p *statusPage) lastFailed() {
 	}
 }
 
-// breakerText says what happens to calls of an upstream with a circuit breaker that is not closed, as a part of a sentence.
-func breakerText(u inspect.UpstreamStatus) string {
+// breakerText says when a circuit breaker of an upstream opened that is not closed, and what happens to calls of its session,
+// as a part of a sentence. Other sessions with the upstream may work.
+func breakerText(u inspect.UpstreamStatus, now time.Time) string {
+	opened := "a circuit breaker opened " + console.Ago(now.Sub(*u.BreakerSince)) + " ago"
 	if u.BreakerState == inspect.BreakerHalfOpen {
-		return "the circuit breaker is half-open: the next call is tried, and calls go on if the server answers it"
+		return opened + " and is half-open: the next call in its session is tried, and calls go on if the server answers it"
 	}
-	return "the circuit breaker is open: calls fail at once, until one that is let through succeeds"
+	return opened + " and is open: calls in its session fail at once, until one that is let through succeeds"
 }
 
 // printGlobs prints the first globs that match nothing, and nothing if there are none.

@@ -23,7 +23,7 @@ func TestStatusOfAnOpenBreaker(t *testing.T) {
 	if got := out.String(); !strings.Contains(got, "files     ready, breaker open") || !strings.Contains(got, "notes     ready  ") {
 		t.Error(got)
 	}
-	if got := out.String(); strings.Count(got, "circuit breaker") != 1 || !strings.Contains(got, "files: its calls have failed for 40s; the circuit breaker is open: calls fail") {
+	if got := out.String(); strings.Count(got, "circuit breaker") != 1 || !strings.Contains(got, "files: a circuit breaker opened 40s ago and is open: calls in its session fail") {
 		t.Error(got)
 	}
 }
@@ -119,10 +119,10 @@ func TestProblemsOnASmallScreen(t *testing.T) {
 		all = append(all, s)
 	}
 	for rows, want := range map[int]map[string]bool{
-		0:  {"Process": true, "profile5": true, "Last failed call": true, "one5: its calls": true, "two5: its calls": true, "more line": false},
-		80: {"Process": true, "profile5": true, "Last failed call": true, "one5: its calls": true, "two5: its calls": true, "more line": false},
-		32: {"Process": true, "profile5": false, "Last failed call": false, "one5: its calls": true, "two5: its calls": true, "20 more lines": true},
-		12: {"Process": false, "profile5": false, "Last failed call": false, "one5: its calls": true, "two5: its calls": true, "one0 ": true},
+		0:  {"Process": true, "profile5": true, "Last failed call": true, "one5: a circuit": true, "two5: a circuit": true, "more line": false},
+		80: {"Process": true, "profile5": true, "Last failed call": true, "one5: a circuit": true, "two5: a circuit": true, "more line": false},
+		32: {"Process": true, "profile5": false, "Last failed call": false, "one5: a circuit": true, "two5: a circuit": true, "20 more lines": true},
+		12: {"Process": false, "profile5": false, "Last failed call": false, "one5: a circuit": true, "two5: a circuit": true, "one0 ": true},
 	} {
 		got, err := screenOf(all, 80, rows, console.Style{}, now)
 		if err != nil {

@@ -538,7 +538,7 @@ func (g *Gateway) failing() []string {
 				e.name, sessionCount(open.Sessions), open.Since.UTC().Format(time.RFC3339)))
 		}
 		if halfOpen.Sessions > 0 {
-			all = append(all, fmt.Sprintf("upstream %s has answered no call since %s: its circuit breaker is half-open in %s, so the next call is tried",
+			all = append(all, fmt.Sprintf("upstream %s is tried with the next call: its circuit breaker opened at %s and is half-open in %s",
 				e.name, halfOpen.Since.UTC().Format(time.RFC3339), sessionCount(halfOpen.Sessions)))
 		}
 	}

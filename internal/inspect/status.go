@@ -67,7 +67,7 @@ type UpstreamStatus struct {
 	LastError   string      `json:"last_error,omitempty"`
 	LastErrorAt *time.Time  `json:"last_error_at,omitempty"`
 	LastFailed  *FailedCall `json:"last_failed_call,omitempty"`
-	// BreakerSince is since when the calls fail that have opened a circuit breaker. It is absent while all are closed.
+	// BreakerSince is when the first circuit breaker in BreakerState opened. It is absent while all are closed.
 	BreakerSince *time.Time `json:"breaker_open_since,omitempty"`
 	// BreakerState is BreakerOpen or BreakerHalfOpen with BreakerSince.
 	BreakerState string      `json:"breaker_state,omitempty"`

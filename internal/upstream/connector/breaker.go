@@ -41,6 +41,7 @@ type breaker struct {
 	mu       sync.Mutex
 	state    breakerState
 	failures failureRun
+	opened   time.Time   // when it opened after it was closed
 	until    time.Time   // when the next call may be a trial
 	timer    *time.Timer // ends the state open at that time; nil before the first
 	ended    bool        // the connector has ended
@@ -305,6 +306,9 @@ func (b *breaker) close() bool {
 
 // open opens the breaker. The caller holds mu.
 func (b *breaker) open(now time.Time, limits HealthSettings) {
+	if b.state == breakerClosed {
+		b.opened = now
+	}
 	b.become(breakerOpen)
 	b.until = now.Add(limits.Open)
 	if b.timer == nil {
@@ -328,7 +332,7 @@ func (b *breaker) become(next breakerState) {
 	if before := b.state; before != next {
 		b.state = next
 		b.metrics.breaker(b.name, before, next)
-		b.health.changed(b, next, b.failures)
+		b.health.changed(b, next, b.opened)
 	}
 }
 

@@ -38,3 +38,38 @@ func TestBreakersOfPrincipals(t *testing.T) {
 	fails(bob, "bob", broken, closed, noVerdict, needsPing)
 	fails(other, "ann", broken, noVerdict, noVerdict, opened)
 }
+
+// The time of a breaker is when it opened. Calls of its session failed before, and other sessions
+// may have got answers meanwhile.
+func TestBreakerSince(t *testing.T) {
+	health, metrics, now := NewHealth(HealthSettings{Failures: 2, Open: openFor}), NewMetrics(), time.Now()
+	session := func() *breaker { return &breaker{health: health, metrics: metrics} }
+	ann, bob := session(), session()
+	t.Cleanup(ann.end)
+	fails := func(b *breaker, principal string, want verdict) {
+		t.Helper()
+		now = now.Add(openFor)
+		a, _ := b.admit(now)
+		if got := b.failed(a, &failedCall{lost, "x", principal, "no"}, now); got != want {
+			t.Fatalf("a call of %s: %d, want %d", principal, got, want)
+		}
+	}
+	opensAt := func(what string, want Breakers) {
+		t.Helper()
+		if open, _ := health.Breakers(); open != want {
+			t.Errorf("%s: %v, want %v", what, open, want)
+		}
+	}
+	fails(ann, "ann", noVerdict)
+	now = now.Add(openFor)
+	bob.answered()
+	fails(ann, "ann", opened)
+	first := now
+	opensAt("after the last call", Breakers{1, first})
+	fails(ann, "ann", reopened)
+	opensAt("after a trial", Breakers{1, first})
+	ann.answered()
+	fails(ann, "ann", noVerdict)
+	fails(ann, "ann", opened)
+	opensAt("after an answer", Breakers{1, now})
+}

@@ -74,26 +74,28 @@ func (h *Health) works() {
 }
 
 // changed notes the new state of a breaker.
-func (h *Health) changed(b *breaker, to breakerState, run failureRun) {
+func (h *Health) changed(b *breaker, to breakerState, opened time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if to == breakerClosed {
 		delete(h.open, b)
 	} else {
-		h.open[b] = unclosed{to, run.since}
+		h.open[b] = unclosed{to, opened}
 	}
 }
 
 // unclosed is a breaker that is not closed.
 type unclosed struct {
-	state breakerState
-	since time.Time // when the first call failed
+	state  breakerState
+	opened time.Time // after it was closed
 }
 
 // Breakers are the breakers of an upstream that are in the same state.
 type Breakers struct {
 	Sessions int
-	Since    time.Time // when the first call of the first of them failed
+	// Since is when the first of them opened after it was closed. Other sessions may have got
+	// answers meanwhile.
+	Since time.Time
 }
 
 // Breakers returns the breakers that are open, which refuse calls, and those that are
@@ -110,8 +112,8 @@ func (h *Health) Breakers() (open, halfOpen Breakers) {
 			of = &halfOpen
 		}
 		of.Sessions++
-		if of.Since.IsZero() || u.since.Before(of.Since) {
-			of.Since = u.since
+		if of.Since.IsZero() || u.opened.Before(of.Since) {
+			of.Since = u.opened
 		}
 	}
 	return open, halfOpen
