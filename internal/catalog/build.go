@@ -174,9 +174,17 @@ func (b *builder) held(d *draft, i int, seen map[string]bool) bool {
 	if d.Kind != call.Tool || i >= len(d.part.source.HeldTools) || d.part.source.HeldTools[i] == "" {
 		return false
 	}
+	d.override()
+	name, reason := d.name(), d.part.source.HeldTools[i]
 	b.findings = append(b.findings, Finding{
-		Issue: Held, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, Reason: d.part.source.HeldTools[i],
+		Issue: Held, Kind: d.Kind, Upstream: d.part.Upstream(), Native: d.Native, HeldName: name, Reason: reason,
 	})
+	if _, known := b.heldTools[name]; !known {
+		if b.heldTools == nil {
+			b.heldTools = make(map[string]string)
+		}
+		b.heldTools[name] = reason
+	}
 	if _, ok := seen[d.Native]; !ok {
 		seen[d.Native] = false // the override has an item
 	}

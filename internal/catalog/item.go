@@ -81,6 +81,7 @@ type Finding struct {
 	Upstream string
 	Native   string // "" if there is no item with a usable name
 	Public   string // "" if the item is not published
+	HeldName string // the public name that a held item would have; "" for other issues
 	Reason   string
 
 	Against  conform.Kind    // the violation; for Nonconforming, Quarantined and Duplicate

@@ -39,6 +39,22 @@ func (v *View) ListedAt(kind call.Kind, public string) (upstream, native string,
 	return e.part.Upstream(), e.Native, true
 }
 
+// HeldReason returns why the tool that would have a public name here is held back, "" if none is. Like
+// RefusalOf it is for the audit and for operators.
+func (v *View) HeldReason(public string) string {
+	held := v.table.Ordinary().heldTools
+	if reason := held[public]; reason != "" || len(held) == 0 || !v.table.opts.Profile.ShortNames() {
+		return reason
+	}
+	for _, p := range v.parts {
+		ordinary, _ := p.naming.Name(public)
+		if reason := held[ordinary]; reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
 // NameOf returns the name by which the caller may use an item here, by its public name without a profile, or "".
 func (v *View) NameOf(kind call.Kind, ordinary string) string {
 	if v.table.ordinary == nil {

@@ -172,7 +172,7 @@ func TestHeldTools(t *testing.T) {
 	if want := []string{"files__b ", "files__a as accepted"}; !slices.Equal(got, want) {
 		t.Errorf("published are %q, want %q", got, want)
 	}
-	if f := table.Findings(); len(f) != 1 || f[0] != (Finding{Issue: Held, Kind: call.Tool, Upstream: "files", Native: "a", Reason: "it is new"}) {
+	if f := table.Findings(); len(f) != 1 || f[0] != (Finding{Issue: Held, Kind: call.Tool, Upstream: "files", Native: "a", HeldName: "files__a", Reason: "it is new"}) {
 		t.Errorf("findings %v", f)
 	}
 	if n := len(table.View(call.Anonymous, nil).Entries(call.Prompt)); n != 1 {

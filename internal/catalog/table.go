@@ -31,6 +31,7 @@ type Table struct {
 	byOrdinary [call.Kinds][]*Entry
 	patterns   []pattern
 	findings   []Finding
+	heldTools  map[string]string // why tools are held back, by the public name that they would have
 
 	pages   keptPages
 	indexes toolIndexes

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -86,7 +87,7 @@ func (r *Router) ReportFinding(profile string, f catalog.Finding) {
 		r.metrics.countSanitized(f.Upstream, f.Removed)
 	}
 	r.log.Warn("catalog", zap.Stringer("issue", f.Issue), zap.Stringer("kind", f.Kind), zap.String("upstream", f.Upstream),
-		zap.String("native", clip(f.Native)), zap.String("public", f.Public), zap.String("reason", f.Reason), ratelog.Profile(profile))
+		zap.String("native", clip(f.Native)), zap.String("public", cmp.Or(f.Public, f.HeldName)), zap.String("reason", f.Reason), ratelog.Profile(profile))
 }
 
 // countSanitized counts what was removed from texts.

@@ -123,9 +123,12 @@ func (d *denial) reason(rule, profile string) string {
 	case d.misspelling != "" && rule == policy.RuleURI:
 		return "the URI is neither listed nor canonical: " + d.misspelling
 	}
-	known := ""
+	known, held := "", ""
 	if rule == policy.RuleUnknown && d.view != nil {
 		known = d.view.NameOf(d.kind, d.name)
+		if d.kind == call.Tool {
+			held = d.view.HeldReason(d.name)
+		}
 	}
 	switch {
 	case rule != policy.RuleUnknown:
@@ -133,6 +136,8 @@ func (d *denial) reason(rule, profile string) string {
 		return plaintext.Line("its name in profile "+strconv.Quote(profile)+" is "+known, maxReason)
 	case known != "":
 		return plaintext.Line("its name in the default profile is "+known, maxReason)
+	case held != "":
+		return plaintext.Line("it is held by its pin: "+held, maxReason)
 	case profile != "":
 		return "there is no such " + d.kind.String() + " in profile " + strconv.Quote(profile)
 	default:

@@ -119,6 +119,43 @@ func TestUsedConsentIsTheReason(t *testing.T) {
 	}
 }
 
+// A tool that its pin holds back looks absent to the client; the log and the audit say how to accept it.
+func TestHeldToolSaysWhy(t *testing.T) {
+	src := filesSource(t)
+	b, kept := &fakeAuditor{}, len(src.Items[call.Tool])
+	src.Items[call.Tool] = append(src.Items[call.Tool], wire.Raw(`{"name":"held","inputSchema":{"type":"object"}}`))
+	src.HeldTools = append(make([]string, kept), "it is new; gateway pin accepts it")
+	h := auditedRouter(t, answers(`{}`), src, &Audit{To: b}, policy.Rule{Name: "all", Effect: policy.Allow})
+	routes := *h.Routes()
+	routes.Profiles = map[string]*catalog.Table{"short": profileOf(t, routes.Table, profile.Options{Name: "short", Upstreams: []string{"files"}, ShortNames: true})}
+	h.Swap(&routes)
+	core, logs := observer.New(zap.InfoLevel)
+	h.logTo(zap.New(core))
+	for i, tt := range []struct{ profile, name string }{{"", "files__held"}, {"short", "files__held"}, {"short", "held"}} {
+		c := newCall("tools/call", `{"name":"`+tt.name+`"}`, &recorder{})
+		if tt.profile != "" {
+			c.Principal = call.Anonymous.In(tt.profile)
+		}
+		_, err := h.Handle(t.Context(), c)
+		if want := "unknown tool: \"" + tt.name + "\""; err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "pin") {
+			t.Errorf("the client gets %v", err)
+		}
+		const want = "it is held by its pin: it is new; gateway pin accepts it"
+		if got := logs.FilterMessage("call").All()[i].ContextMap(); got["reason"] != want || got["rule"] != "unknown" {
+			t.Errorf("%s: the line has the reason %v and the rule %v", tt.name, got["reason"], got["rule"])
+		}
+		if end := wire.ValueOf(wire.Raw(b.lines[len(b.lines)-1])); end.Get("reason").Str() != want {
+			t.Errorf("%s: the audit ends with %s", tt.name, end.Raw())
+		}
+	}
+	for _, f := range h.Routes().Table.Findings() {
+		h.ReportFinding("", f)
+	}
+	if found := logs.FilterMessage("catalog").All(); len(found) != 1 || found[0].ContextMap()["public"] != "files__held" {
+		t.Errorf("logged: %v", found)
+	}
+}
+
 // In a profile an item may be absent because the profile does not select it.
 func TestAbsentInAProfile(t *testing.T) {
 	h := routerWithRules(t, answers(`{}`), filesSource(t), policy.Rule{Name: "all", Effect: policy.Allow})
