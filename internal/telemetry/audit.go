@@ -26,18 +26,30 @@ type AuditOptions struct {
 	Metrics  *AuditMetrics
 }
 
-// AuditMetrics count failures of the audit.
-type AuditMetrics struct{ failures prometheus.Counter }
+// AuditMetrics count failures of the audit, and say whether it fails.
+type AuditMetrics struct {
+	failures prometheus.Counter
+	works    prometheus.Gauge // 1 or 0
+}
 
 // NewAuditMetrics makes the metrics. The caller registers them.
 func NewAuditMetrics() *AuditMetrics {
-	return &AuditMetrics{prometheus.NewCounter(prometheus.CounterOpts{
-		Name: Namespace + "_audit_failures_total", Help: "Lines of the audit that could not be written when they were due.",
-	})}
+	m := &AuditMetrics{
+		failures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: Namespace + "_audit_failures_total", Help: "Lines of the audit that could not be written when they were due.",
+		}),
+		works: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: Namespace + "_audit_last_write_successful", Help: "Whether the last write of the audit was successful: 1 or 0.",
+		}),
+	}
+	m.works.Set(1)
+	return m
 }
 
 // Collectors returns the collectors to register.
-func (m *AuditMetrics) Collectors() []prometheus.Collector { return []prometheus.Collector{m.failures} }
+func (m *AuditMetrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.failures, m.works}
+}
 
 const (
 	// maxPending bounds the lines that wait while the file cannot be written. Only
@@ -287,8 +299,10 @@ func (a *Audit) report(err error) {
 	a.failure = err
 	if failed != before {
 		if failed {
+			a.opt.Metrics.works.Set(0)
 			a.opt.Logger.Error("the audit cannot be written; calls are refused until it can", zap.String("file", a.opt.File), zap.Error(err))
 		} else {
+			a.opt.Metrics.works.Set(1)
 			a.opt.Logger.Info("the audit is written again", zap.String("file", a.opt.File))
 		}
 	}

@@ -280,11 +280,14 @@ func TestAuditOfAFullDisk(t *testing.T) {
 	if n := testutil.ToFloat64(a.opt.Metrics.failures); n != 4 {
 		t.Errorf("%v failures counted, want 4", n)
 	}
-	if a.Failure() == nil {
+	if a.Failure() == nil || testutil.ToFloat64(a.opt.Metrics.works) != 0 {
 		t.Error("there is no failure")
 	}
 	d.room = 100
 	before(t, a, "six")
+	if n := testutil.ToFloat64(a.opt.Metrics.works); n != 1 {
+		t.Errorf("after a write the gauge is %v", n)
+	}
 	if err := a.Failure(); err != nil {
 		t.Errorf("the failure after a write: %v", err)
 	}
