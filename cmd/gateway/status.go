@@ -324,6 +324,11 @@ func (p *statusPage) upstreamProblems(gap string) {
 			fmt.Fprint(p.out, gap)
 			p.say(nil, "", "%s: %s (last %s ago)", u.Name, o, console.Ago(p.now.Sub(o.Last)))
 		}
+		if u.HeldTools > 0 {
+			fmt.Fprint(p.out, gap)
+			p.say(nil, "", "%s: its pin hides %s; look with gateway pin --dry-run %[1]s, and accept with gateway pin %[1]s",
+				u.Name, console.Count(u.HeldTools, "new or changed tool"))
+		}
 		if u.BreakerSince != nil {
 			fmt.Fprint(p.out, gap)
 			p.say(nil, "", "%s: %s", u.Name, breakerText(u, p.now))
@@ -407,9 +412,12 @@ func upstreamRow(style console.Style, u inspect.UpstreamStatus, now time.Time) [
 	if u.P95 != nil {
 		p95 = shortSeconds(*u.P95)
 	}
+	items := itemCounts(u.Items)
+	if u.HeldTools > 0 {
+		items += fmt.Sprintf(", %d held", u.HeldTools)
+	}
 	return []string{
-		console.Line(u.Name), set(state), console.Ago(now.Sub(u.Since)), strconv.Itoa(u.Calls), strconv.Itoa(u.Failed), p95,
-		itemCounts(u.Items),
+		console.Line(u.Name), set(state), console.Ago(now.Sub(u.Since)), strconv.Itoa(u.Calls), strconv.Itoa(u.Failed), p95, items,
 	}
 }
 

@@ -50,6 +50,20 @@ func TestStatusOfSkippedOutput(t *testing.T) {
 	}
 }
 
+// Tools that a pin hides are not counted as items, and the page says how to accept them.
+func TestStatusOfHeldTools(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var out strings.Builder
+	s := &inspect.Status{Upstreams: []inspect.UpstreamStatus{{Name: "files", State: "ready", Since: now, Items: map[string]int{"tools": 2}, HeldTools: 1}}}
+	if err := printStatuses(&out, console.Style{}, 200, []*inspect.Status{s}, now, allDetails); err != nil {
+		t.Fatal(err)
+	}
+	const want = "files: its pin hides 1 new or changed tool; look with gateway pin --dry-run files, and accept with gateway pin files\n"
+	if got := out.String(); !strings.Contains(got, "2 tools, 1 held\n") || !strings.Contains(got, want) {
+		t.Error(got)
+	}
+}
+
 // The error of an upstream that is ready again is over, and what it says to do is done.
 func TestStatusAfterAnError(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

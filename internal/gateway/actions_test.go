@@ -50,6 +50,16 @@ func TestDecidedDefinitions(t *testing.T) {
 	if !needsPerson() {
 		t.Error("nobody is asked to look")
 	}
+	isHeld := func(all int, waiting string) {
+		t.Helper()
+		if got := gauge(t, g, `mcp_gateway_upstream_tools_held{upstream="a"}`); got != waiting {
+			t.Errorf("%q tools are held, want %q", got, waiting)
+		}
+		if u := g.Upstreams()[0]; fmt.Sprint(u.HeldTools) != waiting || u.Items[call.Tool] != 1-all {
+			t.Errorf("%d tools are held of %d", u.HeldTools, u.Items[call.Tool])
+		}
+	}
+	isHeld(1, "1")
 	decide := func(upstream string, accept bool) error {
 		return g.decideDefinition(t.Context(), upstream, "kept", digest, accept)
 	}
@@ -60,11 +70,13 @@ func TestDecidedDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	polltest.Until(t, "nobody is asked to look any more", func() bool { return !needsPerson() })
+	isHeld(1, "0")
 	shows(false)
 	if err := decide("a", true); err != nil {
 		t.Fatal(err)
 	}
 	shows(true)
+	isHeld(0, "0")
 	if held, _, err := g.heldDefinitions(); err != nil || len(held) != 0 {
 		t.Errorf("%+v, %v", held, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -93,6 +94,9 @@ func TestUpstreamThatFailsItsList(t *testing.T) {
 			if waits := g.waitingFor(); len(waits) != 1 || !strings.Contains(waits[0], "required upstream broken answers no list: tools/list: "+tt.reason) {
 				t.Errorf("readiness waits for %q", waits)
 			}
+			if got := gauge(t, g, `mcp_gateway_upstream_degraded{upstream="broken"}`); got != "1" {
+				t.Errorf("degraded is %q", got)
+			}
 			broken.Store(nil)
 			polltest.Until(t, "the list is whole", func() bool {
 				_, got = post(t, g, "", list)
@@ -101,7 +105,23 @@ func TestUpstreamThatFailsItsList(t *testing.T) {
 			if waits := g.waitingFor(); len(waits) != 0 {
 				t.Errorf("readiness waits for %q", waits)
 			}
+			if got := gauge(t, g, `mcp_gateway_upstream_degraded{upstream="broken"}`); got != "0" {
+				t.Errorf("degraded is %q", got)
+			}
 		})
+	}
+}
+
+// A gateway is ready although an optional upstream does not answer its list, and says so.
+func TestReadyNamesFailedLists(t *testing.T) {
+	var broken atomic.Pointer[http.HandlerFunc]
+	fail := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	broken.Store(&fail)
+	g, _ := start(t, fmt.Sprintf("upstreams: {broken: {url: %q}, good: {url: %q}}", listServer{tools: &broken}.start(t), listServer{tools: new(atomic.Pointer[http.HandlerFunc])}.start(t)), false)
+	polltest.Until(t, "the gateway is ready", func() bool { return len(g.waitingFor()) == 0 })
+	ready := page(t, g, "/readyz")
+	if !regexp.MustCompile(`"failing":\["upstream broken is degraded since \S+Z: tools/list: the server answered HTTP 502[^"]*"\]`).MatchString(ready) {
+		t.Error(ready)
 	}
 }
 

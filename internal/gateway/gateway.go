@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -483,88 +482,3 @@ func (g *Gateway) setLogLevel(level wire.Level) {
 
 // currentLogLevel returns the level that was last sent to the upstreams.
 func (g *Gateway) currentLogLevel() wire.Level { return wire.Level(g.logLevel.Load()) }
-
-// waitingFor returns what the gateway waits for before it may get traffic, one sentence
-// each: required upstreams until they are ready, other upstreams until their first attempt
-// has ended or startup_wait has passed, and then the first table with their items.
-func (g *Gateway) waitingFor() []string {
-	if g.draining.Load() {
-		return []string{"the gateway is draining"}
-	}
-	var waiting []string
-	for _, e := range g.generation.Load().entries {
-		s := e.active.Load().snapshot()
-		switch {
-		case e.required && s.Unlisted():
-			waiting = append(waiting, fmt.Sprintf("required upstream %s answers no list: %s", e.name, s.Reason))
-		case s.Available():
-		case e.required:
-			waiting = append(waiting, fmt.Sprintf("required upstream %s is %s", e.name, s.State))
-		case !s.Settled && !g.isStarted():
-			waiting = append(waiting, fmt.Sprintf("upstream %s is %s", e.name, s.State))
-		}
-	}
-	if len(waiting) == 0 && !g.isStarted() {
-		waiting = append(waiting, "the first lists of the upstreams are not merged yet")
-	}
-	return waiting
-}
-
-// down returns the upstreams that are down although the gateway is ready, one sentence each.
-func (g *Gateway) down() []string {
-	var all []string
-	for _, e := range g.generation.Load().entries {
-		c := e.active.Load()
-		s := c.snapshot()
-		if e.required || s.Available() || !s.Settled && !g.isStarted() { // see waitingFor
-			continue
-		}
-		text := fmt.Sprintf("upstream %s is %s since %s", e.name, s.State, s.Since.UTC().Format(time.RFC3339))
-		if s.Reason != "" {
-			text += ": " + s.Reason + c.usersConnected(s)
-		}
-		all = append(all, text)
-	}
-	return all
-}
-
-// failing returns the upstreams whose circuit breakers are not closed, and failingParts, one sentence each.
-func (g *Gateway) failing() []string {
-	all := g.failingParts()
-	for _, e := range g.generation.Load().entries {
-		open, halfOpen := e.active.Load().health.Breakers()
-		if open.Sessions > 0 {
-			all = append(all, fmt.Sprintf("upstream %s fails calls at once: its circuit breaker is open in %s, since %s",
-				e.name, sessionCount(open.Sessions), open.Since.UTC().Format(time.RFC3339)))
-		}
-		if halfOpen.Sessions > 0 {
-			all = append(all, fmt.Sprintf("upstream %s is tried with the next call: its circuit breaker opened at %s and is half-open in %s",
-				e.name, halfOpen.Since.UTC().Format(time.RFC3339), sessionCount(halfOpen.Sessions)))
-		}
-	}
-	return all
-}
-
-func sessionCount(n int) string {
-	if n == 1 {
-		return "1 session"
-	}
-	return fmt.Sprintf("%d sessions", n)
-}
-
-// failingParts returns the store that is away, the issuers whose keys cannot be fetched and a certificate that cannot be
-// renewed, one sentence each.
-func (g *Gateway) failingParts() []string {
-	var all []string
-	if g.auth != nil {
-		all = g.auth.Failing()
-	}
-	for _, text := range []string{g.failingStore(), g.failingTLS()} {
-		if text != "" {
-			all = append(all, text)
-		}
-	}
-	return all
-}
-
-func (g *Gateway) isStarted() bool { return isClosed(g.started) }

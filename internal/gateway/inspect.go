@@ -80,9 +80,12 @@ func (i inspected) Handle(ctx context.Context, c *call.Call) (call.Result, error
 // Upstreams returns how the upstreams are now, in the order of the configuration.
 func (g *Gateway) Upstreams() []inspect.Upstream {
 	var all []inspect.Upstream
+	held := g.heldTools()
 	for _, e := range g.generation.Load().entries {
 		s := e.conn.snapshot()
 		u := e.status(s)
+		n := held[e.name]
+		u.Items[call.Tool], u.HeldTools = max(0, u.Items[call.Tool]-n.all), n.waiting
 		u.Reason += e.conn.usersConnected(s)
 		all = append(all, u)
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"mcpgateway/internal/catalog"
-	"mcpgateway/internal/pins"
 	"mcpgateway/internal/upstream/connector"
 )
 
@@ -68,7 +67,7 @@ func (i *Inspector) itemsForAttention() (all []Attention) {
 	if table == nil {
 		return nil
 	}
-	type counts struct{ held, faults, clashes int }
+	type counts struct{ faults, clashes int }
 	found := make(map[string]*counts)
 	for _, f := range table.Findings() {
 		c := found[f.Upstream]
@@ -77,10 +76,6 @@ func (i *Inspector) itemsForAttention() (all []Attention) {
 			found[f.Upstream] = c
 		}
 		switch f.Issue {
-		case catalog.Held:
-			if !pins.IsRefusal(f.Reason) { // a person has looked
-				c.held++
-			}
 		case catalog.Quarantined, catalog.Duplicate, catalog.Nonconforming:
 			c.faults++
 		case catalog.Clash:
@@ -95,11 +90,11 @@ func (i *Inspector) itemsForAttention() (all []Attention) {
 		}
 	}
 	for _, u := range i.Upstreams() {
+		add("held", u.Name, u.HeldTools, "tool is hidden because its definition is not the accepted one.", "tools are hidden because their definitions are not the accepted ones.")
 		c := found[u.Name]
 		if c == nil {
 			continue
 		}
-		add("held", u.Name, c.held, "tool is hidden because its definition is not the accepted one.", "tools are hidden because their definitions are not the accepted ones.")
 		add("clash", u.Name, c.clashes, "item has a public name that another item has too.", "items have public names that other items have too.")
 		add("fault", u.Name, c.faults, "violation of the specification in its lists.", "violations of the specification in its lists.")
 	}

@@ -47,7 +47,8 @@ type Upstream struct {
 	// Transport is that of the connection, or the configured one before the first.
 	Transport string
 	Server    wire.Raw        // serverInfo, nil if the server sent none
-	Items     [call.Kinds]int // how many items of each kind the upstream lists
+	Items     [call.Kinds]int // how many items of each kind the upstream lists, without tools that pins hide
+	HeldTools int             // how many of those a person has not refused
 	Reason    string          // why it is degraded, down or slow to start, and what to do about it
 	Took      time.Duration   // the duration of the first attempt to connect, 0 while it goes on
 	Required  bool

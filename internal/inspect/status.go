@@ -55,7 +55,8 @@ type UpstreamStatus struct {
 	// Transport is that of the connection, or the configured one before the first.
 	Transport string          `json:"transport,omitempty"`
 	Server    json.RawMessage `json:"server,omitempty"`
-	Items     map[string]int  `json:"items"` // by kind in the plural
+	Items     map[string]int  `json:"items"`                // by kind in the plural, without tools that pins hide
+	HeldTools int             `json:"held_tools,omitempty"` // that pins hide, without those that a person has refused
 	Calls     int             `json:"calls"`
 	Failed    int             `json:"failed"`                // calls with the outcome error or unavailable
 	P95       *float64        `json:"p95_seconds,omitempty"` // of all calls; absent without calls
@@ -245,7 +246,7 @@ func (i *Inspector) profiles(url string) (out []ProfileStatus) {
 func (u Upstream) status(t *traffic) UpstreamStatus {
 	s := UpstreamStatus{
 		Name: u.Name, State: u.State.String(), Since: u.Since, Required: u.Required, Revision: string(u.Revision),
-		Server: json.RawMessage(u.Server), Items: make(map[string]int), Reason: u.Reason, Transport: u.Transport,
+		Server: json.RawMessage(u.Server), Items: make(map[string]int), HeldTools: u.HeldTools, Reason: u.Reason, Transport: u.Transport,
 	}
 	if u.Revision != "" {
 		s.Era = u.Revision.Era().String()
