@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"mcpgateway/internal/atomicfile"
+	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/statedir"
 )
 
@@ -75,16 +77,28 @@ func (s *Store) read() error {
 		s.content, s.info = content{}, nil
 		return nil
 	case err != nil:
-		return err
+		return unreadable(filepath.Dir(s.file), err)
 	case sameFile(info, s.info):
 		return nil
 	}
 	var c content
 	if err := statedir.ReadFile(s.file, &c); err != nil {
-		return fmt.Errorf("%s cannot be read: %w", s.file, err)
+		if _, ok := errors.AsType[*fs.PathError](err); ok {
+			return unreadable(s.file, err)
+		}
+		return fmt.Errorf("%s cannot be read: %w; repair the file, or remove it to accept the tools that are listed at the next start", s.file, err)
 	}
 	s.content, s.info, s.foreign = c, info, true
 	return nil
+}
+
+// unreadable is the error of a file whose contents are not known. If rights are missing, it says so of path. It does not
+// advise to remove the file, because that would accept all tools.
+func unreadable(path string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return configfile.Unreadable(path, err)
+	}
+	return fmt.Errorf("the file of pinned tools cannot be read: %w", err)
 }
 
 // lockFile keeps others from writing the file until unlock is called, and reads what it says. The
@@ -97,7 +111,7 @@ func (s *Store) lockFile() (unlock func(), err error) {
 		err = fmt.Errorf("another process has locked %s for %s; end it, or try again", s.file, lockTimeout)
 	}
 	if err != nil {
-		return nil, err
+		return nil, configfile.Unwritable(s.file, err)
 	}
 	// A file that was replaced twice within one tick of the clock may look like the one before.
 	before, foreign := s.info, s.foreign
@@ -135,7 +149,7 @@ func (s *Store) Changed() bool {
 // save writes the file. The caller holds mu and has locked the file.
 func (s *Store) save(next content) error {
 	if err := statedir.WriteFile(s.file, next); err != nil {
-		return err
+		return configfile.Unwritable(s.file, err)
 	}
 	foreign := s.foreign
 	err := s.read()

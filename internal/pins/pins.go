@@ -50,7 +50,7 @@ func Open(dir string, log *zap.Logger) (*Store, error) {
 	}
 	s := &Store{file: filepath.Join(dir, "pins.json"), log: log, digests: map[string]digestedTools{}, bare: map[string]bool{}, started: map[[2]string]bool{}}
 	if err := s.read(); err != nil {
-		return nil, fmt.Errorf("pin: %w; repair the file, or remove it to accept the tools that are listed at the next start", err)
+		return nil, fmt.Errorf("pin: %w", err)
 	}
 	s.foreign = false
 	return s, nil

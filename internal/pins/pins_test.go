@@ -1,9 +1,11 @@
 package pins
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"go.uber.org/zap"
@@ -120,6 +122,32 @@ func TestPinsOfAList(t *testing.T) {
 	}
 	if got := p.Held("other", raws(a), true); got[0] == "" {
 		t.Error("accepting for one upstream has forgotten another")
+	}
+}
+
+// Only a file with broken contents may be removed: what it accepts would be lost for a right that is missing.
+func TestUnreadablePins(t *testing.T) {
+	const remove = "or remove it"
+	err := unreadable("state/pins.json", &fs.PathError{Op: "open", Path: "state/pins.json", Err: syscall.EACCES})
+	if got := err.Error(); !strings.HasPrefix(got, "state/pins.json: the user that this runs as may not read it; ") || !strings.Contains(got, "chmod or chown") || strings.Contains(got, remove) {
+		t.Error(got)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "pins.json")
+	if err := os.Symlink("pins.json", file); err != nil { // a loop
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, zap.NewNop()); err == nil || strings.Contains(err.Error(), remove) {
+		t.Errorf("a file that cannot be opened: %v", err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(`{"upstreams":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, zap.NewNop()); err == nil || !strings.Contains(err.Error(), remove) {
+		t.Errorf("broken contents: %v", err)
 	}
 }
 
