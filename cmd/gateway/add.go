@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -142,14 +143,16 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 		if hint := o.runsElsewhere(nil); hint != "" {
 			folded(cmd.ErrOrStderr(), "note: %s: add makes one%s to add to that one\n", noFile(), hint)
 		}
-		if err := writeNew(out, "gateway.yaml", false); err != nil {
+		err := writeNew(cmd.Context(), out, "gateway.yaml", false)
+		if isNew = !errors.Is(err, fs.ErrExist); isNew && err != nil { // else another command has made it in the meantime
 			return err
 		}
 	}
-	e, err := o.edit()
+	e, err := o.edit(cmd.Context())
 	if err != nil {
 		return err
 	}
+	defer e.close()
 	e.isNew = isNew
 	name := args[0]
 	at := e.keyOf(name)

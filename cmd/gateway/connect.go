@@ -8,12 +8,10 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +28,7 @@ type connectOptions struct {
 	http       string // "" for a command
 	name, at   string
 	yes, print bool
+	unlock     func() // lets others edit the file, nil before it is locked
 }
 
 func newConnect() *cobra.Command {
@@ -139,13 +138,18 @@ func machine() hostconfig.Machine {
 	return hostconfig.Machine{OS: runtime.GOOS, Home: home, Env: os.Getenv}
 }
 
-// read reads the file of a host.
-func (o *connectOptions) read(host string) (hostconfig.Host, *hostconfig.File, error) {
+// read reads the file of a host. If nobody is asked, other commands wait with their edits of it until close is called.
+func (o *connectOptions) read(cmd *cobra.Command, host string) (hostconfig.Host, *hostconfig.File, error) {
 	h, _ := hostconfig.Find(host)
 	name := o.at
 	if name == "" {
 		var err error
 		if name, err = h.File(machine()); err != nil {
+			return h, nil, err
+		}
+	}
+	if o.yes {
+		if err := o.lock(cmd, name); err != nil {
 			return h, nil, err
 		}
 	}
@@ -157,6 +161,7 @@ func (o *connectOptions) read(host string) (hostconfig.Host, *hostconfig.File, e
 }
 
 func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
+	defer o.close()
 	e, cfg, err := o.entry()
 	if err != nil {
 		return err
@@ -164,7 +169,7 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 	if cfg != nil {
 		localHint(cmd.ErrOrStderr(), cfg)
 	}
-	h, f, err := o.read(host)
+	h, f, err := o.read(cmd, host)
 	if err != nil {
 		return err
 	}
@@ -218,6 +223,7 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 	if err := c.write(f); err != nil {
 		return configfile.Unwritable(f.Name, err)
 	}
+	o.close()
 	folded(out, "%s is written.%s\n%s\n", tilde(f.Name), backup, h.ReloadOf(f.Name))
 	if h.Look != "" {
 		folded(out, "To check it: %s\n", h.Look)
@@ -243,7 +249,8 @@ func (o *connectOptions) place() string {
 }
 
 func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
-	h, f, err := o.read(host)
+	defer o.close()
+	h, f, err := o.read(cmd, host)
 	if err != nil {
 		return err
 	}
@@ -420,43 +427,6 @@ func sameFile(a, b string) bool {
 	}
 	y, err := os.Stat(b)
 	return err == nil && os.SameFile(x, y)
-}
-
-// confirm shows a change of entries, of which the first is added or removed, and asks for permission. Other values of the file may be secrets, and are not shown.
-func (o *connectOptions) confirm(cmd *cobra.Command, h hostconfig.Host, f *hostconfig.File, after []byte, question string, entries ...hostconfig.Entry) (bool, error) {
-	out, in := cmd.OutOrStdout(), cmd.InOrStdin()
-	style := console.StyleOf(out, lookupEnv)
-	head := tilde(f.Name)
-	if !f.Exists {
-		head += " (new)"
-	}
-	fmt.Fprintln(out, style.Bold(head))
-	from, to := h.Mask(string(f.Data), entries...), h.Mask(string(after), entries...)
-	if from == to { // an unusual form hides the entry
-		entry, err := h.Snippet(o.name, entries[0])
-		if err != nil {
-			return false, err
-		}
-		if from, to = "", string(entry); len(after) < len(f.Data) {
-			from, to = to, from
-		}
-	}
-	if err := console.Diff(out, style, console.Columns(out), from, to); err != nil {
-		return false, err
-	}
-	if o.yes {
-		return true, nil
-	}
-	if !console.IsTerminal(in) {
-		return false, errors.New("nothing is written, because this is no terminal on which to ask you: add --yes")
-	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ok, err := console.NewPrompter(in, out, style).Confirm(ctx, question)
-	if err == nil && !ok || ctx.Err() != nil {
-		return false, errors.New("nothing is written")
-	}
-	return ok, err
 }
 
 // hint writes a next step for a person at a terminal.

@@ -3,9 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"mcpgateway/internal/configfile"
+	"mcpgateway/internal/console"
 	"mcpgateway/internal/hostconfig"
 )
 
@@ -79,4 +85,57 @@ func (c *change) strip(h hostconfig.Host, f *hostconfig.File, name string, befor
 		c.without, c.keepBackup = without, string(without) == string(before)
 	}
 	return nil
+}
+
+// confirm shows a change of entries, of which the first is added or removed, and asks for permission. Other values of the file may be
+// secrets, and are not shown. Other commands may edit the file meanwhile; then it has changed, and is not written.
+func (o *connectOptions) confirm(cmd *cobra.Command, h hostconfig.Host, f *hostconfig.File, after []byte, question string, entries ...hostconfig.Entry) (bool, error) {
+	out, in := cmd.OutOrStdout(), cmd.InOrStdin()
+	style := console.StyleOf(out, lookupEnv)
+	head := tilde(f.Name)
+	if !f.Exists {
+		head += " (new)"
+	}
+	fmt.Fprintln(out, style.Bold(head))
+	from, to := h.Mask(string(f.Data), entries...), h.Mask(string(after), entries...)
+	if from == to { // an unusual form hides the entry
+		entry, err := h.Snippet(o.name, entries[0])
+		if err != nil {
+			return false, err
+		}
+		if from, to = "", string(entry); len(after) < len(f.Data) {
+			from, to = to, from
+		}
+	}
+	if err := console.Diff(out, style, console.Columns(out), from, to); err != nil {
+		return false, err
+	}
+	if o.yes {
+		return true, nil
+	}
+	if !console.IsTerminal(in) {
+		return false, errors.New("nothing is written, because this is no terminal on which to ask you: add --yes")
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ok, err := console.NewPrompter(in, out, style).Confirm(ctx, question)
+	if err == nil && !ok || ctx.Err() != nil {
+		return false, errors.New("nothing is written")
+	}
+	if err != nil {
+		return false, err
+	}
+	err = o.lock(cmd, f.Name)
+	return err == nil, err
+}
+
+func (o *connectOptions) lock(cmd *cobra.Command, name string) (err error) {
+	o.unlock, err = lock(cmd.Context(), name)
+	return err
+}
+
+func (o *connectOptions) close() {
+	if o.unlock != nil {
+		o.unlock()
+	}
 }

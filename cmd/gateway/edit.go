@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,8 @@ import (
 	"mcpgateway/internal/ruleset"
 )
 
-// edited is a gateway.yaml while a verb edits it, with its env_file.
+// edited is a gateway.yaml while a verb edits it, with its env_file. Other commands wait with their edits of both until close
+// is called.
 type edited struct {
 	*configfile.Edit
 	name    string
@@ -33,6 +35,7 @@ type edited struct {
 	isNew   bool     // whether this command has made the file
 	reads   []string // the files that the configuration refers to, such as those with rules
 	others  []string // files that may refer to the variables of env, too; read by isLeftOver
+	unlock  []func()
 }
 
 // defaultEnvFile is the env_file of a configuration that has none, beside it.
@@ -51,8 +54,17 @@ func (o *runOptions) configPath() string {
 	return ""
 }
 
-// edit opens the file that run would use.
-func (o *runOptions) edit() (*edited, error) {
+// lock waits until no other command of this user edits a file, and returns the function that lets others edit it.
+func lock(ctx context.Context, name string) (unlock func(), err error) {
+	folder := config.Default(lookupEnv).StateDir // of the user: a configuration may have none yet, or change it
+	if folder != "" {
+		folder = filepath.Join(folder, "locks")
+	}
+	return hostconfig.Lock(ctx, folder, name)
+}
+
+// edit opens the file that run would use. The caller closes it.
+func (o *runOptions) edit(ctx context.Context) (*edited, error) {
 	name := o.configPath()
 	if name == "" {
 		if hint := o.runsElsewhere(nil); hint != "" {
@@ -60,22 +72,49 @@ func (o *runOptions) edit() (*edited, error) {
 		}
 		return nil, errors.New("there is no gateway.yaml here; make one with gateway init, or name one with -c")
 	}
-	file, err := hostconfig.Read(name)
-	if err == nil && !file.Exists {
-		err = fs.ErrNotExist
+	e := &edited{name: name, section: "upstreams"}
+	if err := e.open(ctx); err != nil {
+		e.close()
+		return nil, err
 	}
+	return e, nil
+}
+
+// close lets others edit the files. Calls after the first do nothing.
+func (e *edited) close() {
+	for _, unlock := range e.unlock {
+		unlock()
+	}
+}
+
+// read locks and reads a file.
+func (e *edited) read(ctx context.Context, name string) (*hostconfig.File, error) {
+	unlock, err := lock(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	e.unlock = append(e.unlock, unlock)
+	f, err := hostconfig.Read(name)
 	if err != nil {
 		return nil, configfile.Unreadable(name, err)
 	}
-	return newEdited(name, file)
+	return f, nil
 }
 
-func newEdited(name string, file *hostconfig.File) (*edited, error) {
-	edit, bad := configfile.NewEdit(name, file.Data)
-	if bad != nil {
-		return nil, config.Errors{bad}
+// open locks and reads the files.
+func (e *edited) open(ctx context.Context) error {
+	file, err := e.read(ctx, e.name)
+	if err == nil && !file.Exists {
+		err = configfile.Unreadable(e.name, fs.ErrNotExist)
 	}
-	e := &edited{Edit: edit, name: name, file: file, section: "upstreams"}
+	if err != nil {
+		return err
+	}
+	edit, bad := configfile.NewEdit(e.name, file.Data)
+	if bad != nil {
+		return config.Errors{bad}
+	}
+	e.Edit, e.file = edit, file
 	for _, key := range []string{"mcpServers", "servers"} {
 		if configfile.Child(edit.Root(), key) != nil {
 			e.section = key
@@ -83,21 +122,20 @@ func newEdited(name string, file *hostconfig.File) (*edited, error) {
 	}
 	note := config.WithFiles(func(_ string, data []byte) { e.reads = append(e.reads, string(data)) })
 	var wrong error // save reports it
-	e.before, wrong = config.Parse(name, file.Data, lookupEnv, ruleset.CheckConditions(), note)
+	e.before, wrong = config.Parse(e.name, file.Data, lookupEnv, ruleset.CheckConditions(), note)
 	if wrong == nil {
 		wrong = e.before.CheckLoops()
 	}
 	errors.As(wrong, &e.errs)
-	at := filepath.Join(filepath.Dir(name), defaultEnvFile)
+	at := filepath.Join(filepath.Dir(e.name), defaultEnvFile)
 	if e.before != nil && e.before.EnvFile != "" {
 		at = e.before.EnvFile
 	}
-	var err error
-	if e.env, err = hostconfig.Read(at); err != nil {
-		return nil, configfile.Unreadable(at, err)
+	if e.env, err = e.read(ctx, at); err != nil {
+		return err
 	}
 	e.values, e.text = string(e.env.Data), string(file.Data)
-	return e, nil
+	return nil
 }
 
 var inputRef = regexp.MustCompile(`\$\{input:([^}]*)\}`)
@@ -168,8 +206,9 @@ func (e *edited) parse() (*config.Config, error) {
 	return after, err
 }
 
-// save writes the files if the new configuration is valid and only the named upstreams differ.
+// save writes the files if the new configuration is valid and only the named upstreams differ, and closes them.
 func (e *edited) save(stderr io.Writer, changed ...string) error {
+	defer e.close()
 	after, err := e.parse()
 	if old := e.oldErrors(err); len(old) > 0 {
 		folded(stderr, "nothing is changed: %s has these errors; correct them first:\n", e.name)
@@ -185,13 +224,18 @@ func (e *edited) save(stderr io.Writer, changed ...string) error {
 		}
 	}
 	e.warnNew(stderr, after.Warnings)
-	if e.values != string(e.env.Data) {
+	hasValues := e.values != string(e.env.Data)
+	if hasValues {
 		if err := e.env.Overwrite([]byte(e.values)); err != nil {
 			return configfile.Unwritable(e.env.Name, err)
 		}
 	}
 	if err := e.file.Overwrite(e.Bytes()); err != nil {
-		return configfile.Unwritable(e.name, err)
+		err = configfile.Unwritable(e.name, err)
+		if hasValues { // nothing refers to them
+			err = errors.Join(err, e.env.Revert())
+		}
+		return err
 	}
 	return nil
 }

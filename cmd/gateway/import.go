@@ -68,10 +68,11 @@ func newImport() *cobra.Command {
 
 func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 	if o.merge {
-		e, err := o.edit()
+		e, err := o.edit(cmd.Context())
 		if err != nil {
 			return err
 		}
+		defer e.close()
 		files, err := o.files(cmd.ErrOrStderr(), args, servedFor(cmd.Context(), e.name))
 		if err != nil {
 			return err
@@ -176,8 +177,14 @@ type output struct {
 }
 
 func (f output) exists() error {
-	return fmt.Errorf("%s exists already; choose another file with %s, or replace it with --force", f.name, f.flag)
+	return &existsError{fmt.Sprintf("%s exists already; choose another file with %s, or replace it with --force", f.name, f.flag)}
 }
+
+// existsError is the error of a file that exists and is not replaced.
+type existsError struct{ text string }
+
+func (e *existsError) Error() string { return e.text }
+func (e *existsError) Unwrap() error { return fs.ErrExist }
 
 // write replaces an existing file only if force is set.
 func (f output) write(force bool) error {

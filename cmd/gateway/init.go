@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -74,7 +75,7 @@ func (o *initOptions) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeNew(out, name, o.force); err != nil {
+	if err := writeNew(cmd.Context(), out, name, o.force); err != nil {
 		return err
 	}
 	in := ""
@@ -84,10 +85,11 @@ func (o *initOptions) run(cmd *cobra.Command, name string) error {
 	imported := 0
 	if take {
 		opened := runOptions{file: name}
-		e, err := opened.edit()
+		e, err := opened.edit(cmd.Context())
 		if err != nil {
 			return err
 		}
+		defer e.close()
 		e.isNew = true
 		if imported, err = e.merge(cmd, files); err != nil {
 			return err
@@ -128,11 +130,17 @@ func (o *initOptions) choose(cmd *cobra.Command, name string) (take bool, files 
 	return take, files, err
 }
 
-// writeNew writes a new configuration, and the JSON Schema beside it.
-func writeNew(out io.Writer, name string, force bool) error {
+// writeNew writes a new configuration, and the JSON Schema beside it. The error is fs.ErrExist if there is one, unless force
+// is set.
+func writeNew(ctx context.Context, out io.Writer, name string, force bool) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return configfile.Unwritable(name, err)
 	}
+	unlock, err := lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	kept, err := replaceKept(name, force)
 	if err != nil {
 		return err

@@ -33,10 +33,11 @@ func newRemove() *cobra.Command {
 }
 
 func (o *runOptions) remove(cmd *cobra.Command, name string) error {
-	e, err := o.edit()
+	e, err := o.edit(cmd.Context())
 	if err != nil {
 		return err
 	}
+	defer e.close()
 	key := e.keyOf(name)
 	if key == "" {
 		var names []string

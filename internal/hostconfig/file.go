@@ -103,6 +103,14 @@ func (f *File) Overwrite(data []byte) error {
 	return atomicfile.Write(f.target, data, f.mode)
 }
 
+// Revert writes what the file was when it was read, after an Overwrite. A file that did not exist is removed.
+func (f *File) Revert() error {
+	if !f.Exists {
+		return os.Remove(f.target)
+	}
+	return atomicfile.Write(f.target, f.Data, f.mode)
+}
+
 // Restore replaces the file by what it was before the last Replace, as Before returned it, and removes the backup. A
 // file that Replace created is removed.
 func (f *File) Restore(before []byte) error {
