@@ -17,6 +17,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/configfile"
+	"mcpgateway/internal/console"
 	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/hostimport"
 	"mcpgateway/internal/origin"
@@ -137,6 +138,11 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if command, isCommand := entry["command"].(string); isCommand {
+		if flag := ownFlag(args[2:]); flag != "" {
+			folded(cmd.ErrOrStderr(), "note: %s after -- is an argument of %s; flags of add come before --\n", flag, console.Line(command))
+		}
+	}
 	out := cmd.OutOrStdout()
 	isNew := o.configPath() == ""
 	if isNew {
@@ -218,6 +224,25 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// ownFlag returns the first argument of a command that looks like a flag which is meant for add, "" if there is none. Many
+// commands have -e and -c of their own, so only the name of a configuration makes -c one.
+func ownFlag(args []string) string {
+	for i, arg := range args {
+		switch flag, value, _ := strings.Cut(arg, "="); flag {
+		case "--env", "--header", "--oauth", "--replace":
+			return flag
+		case "-c", "--config":
+			if value == "" && i+1 < len(args) {
+				value = args[i+1]
+			}
+			if ext := strings.ToLower(filepath.Ext(value)); ext == ".yaml" || ext == ".yml" {
+				return flag
+			}
+		}
+	}
+	return ""
+}
+
 func word(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
 
 // entry is the server in the form of a host.
@@ -243,7 +268,7 @@ func (o *addOptions) entry(args []string) (map[string]any, error) {
 			return nil, err
 		}
 	}
-	env, err := pairs("env", "=", "NAME=VALUE", o.env)
+	env, err := pairs("env", "=", "NAME=VALUE, or 'NAME=${NAME}' for the value that the environment or the env_file has", o.env)
 	if err != nil {
 		return nil, err
 	}
