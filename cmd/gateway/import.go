@@ -15,6 +15,7 @@ import (
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/console"
+	"mcpgateway/internal/hostconfig"
 	"mcpgateway/internal/hostimport"
 )
 
@@ -166,7 +167,20 @@ func hostFile(name string) (hostimport.File, error) {
 		return hostimport.File{}, configfile.Unreadable(name, err)
 	}
 	full, err := filepath.Abs(name)
-	return hostimport.File{Name: name, Data: data, Folder: filepath.Dir(full)}, err
+	return hostimport.File{Name: name, Data: data, Folder: filepath.Dir(full), Gateway: connectedTo(name, data)}, err
+}
+
+// connectedTo returns the entry with a URL that connect has written into the file of a host, the zero Gateway if there is none. Which
+// host has the file is not known from its name.
+func connectedTo(name string, data []byte) hostimport.Gateway {
+	f := hostconfig.File{Name: name}
+	before, _ := f.Before() // without it less is recognized
+	for _, h := range hostconfig.Hosts() {
+		if e, _, err := h.Entry(data, defaultEntryName, before); err == nil && e.URL != "" {
+			return hostimport.Gateway{Name: defaultEntryName, URL: e.URL}
+		}
+	}
+	return hostimport.Gateway{}
 }
 
 // output is a file to write, with the flag that named it; without a name it is not written.

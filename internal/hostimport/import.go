@@ -22,7 +22,13 @@ type File struct {
 	// Folder is the absolute path of the folder of the file: relative paths and ${workspaceFolder} refer
 	// to it.
 	Folder string
+	// Gateway is the entry of a gateway, with a URL, that gateway connect has written; the zero Gateway if there is none. Servers
+	// that are this entry are left out.
+	Gateway Gateway
 }
+
+// Gateway is an entry in the file of a host.
+type Gateway struct{ Name, URL string }
 
 // isGemini reports whether the file is one of Gemini CLI, which expands $NAME too and has timeouts in milliseconds.
 func (f File) isGemini() bool {
@@ -140,6 +146,7 @@ type importer struct {
 type server struct {
 	key, name string
 	file      string
+	gateway   Gateway // of the file
 	at        configfile.Pos
 	path      configfile.Path
 	folder    string // the value of ${workspaceFolder}, and the default working directory

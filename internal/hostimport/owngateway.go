@@ -23,14 +23,17 @@ func (im *importer) ownGateway(s *server) string {
 		if is := into.OwnAddress(at); is != "" {
 			return "its url is " + is
 		}
-		if im.Served == nil {
-			return ""
+		gateway, own := "", false
+		if im.Served != nil {
+			gateway, own = im.Served(at)
 		}
-		switch gateway, own := im.Served(at); {
+		switch {
 		case own: // its flags or environment have changed its address
 			return "its url leads to the gateway that runs with this configuration: " + gateway
 		case gateway != "":
 			im.warnServer(s, "leads to another gateway that you run: %s; remove it unless you want its servers behind this one too", gateway)
+		case s.gateway == Gateway{s.key, at}:
+			return "gateway connect has written it, for a gateway that does not run now; if you want its servers behind this one too, use gateway add"
 		}
 		return ""
 	}

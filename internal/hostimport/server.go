@@ -16,7 +16,7 @@ import (
 
 // entry reads one server of a host.
 func (im *importer) entry(key string, at, n *yaml.Node, p configfile.Path, folder string) {
-	s := &server{key: key, file: im.host.Name, at: configfile.PosOf(at), path: p, folder: folder}
+	s := &server{key: key, file: im.host.Name, gateway: im.host.Gateway, at: configfile.PosOf(at), path: p, folder: folder}
 	im.server, im.here = s, s.at
 	if n.Kind != yaml.MappingNode {
 		im.warn(p, "is left out: it must be a mapping, not %s", configfile.KindOf(n))
