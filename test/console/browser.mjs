@@ -1,7 +1,7 @@
 // Looks at the console with Chromium. Arguments: the admin URL and the MCP URL of a gateway without a token, the admin URL of one with a
 // token, the token, and a folder for screenshots. Prints what is wrong, and then exits with status 1.
 import { tries } from './tries.mjs';
-import { check, elsewhere, examine, fail, failures, launch, looks, watch } from './checks.mjs';
+import { check, elsewhere, examine, fail, failures, headerFits, launch, looks, watch } from './checks.mjs';
 
 const [admin, mcp, locked, token, folder] = process.argv.slice(2);
 
@@ -161,6 +161,7 @@ async function login(browser) {
   await inspect(page, 'login, wrong');
   await page.fill('#token', token);
   await Promise.all([page.waitForURL(/catalog\?q=echo/), page.keyboard.press('Enter')]);
+  await headerFits(page, 'login');
   check((await context.cookies()).every((c) => c.httpOnly && c.sameSite === 'Strict'), 'login', 'cookies', JSON.stringify(await context.cookies()));
   await elsewhere(context, locked);
   await Promise.all([page.waitForURL(/login/), page.click('text=Log out')]);

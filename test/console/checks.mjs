@@ -31,6 +31,34 @@ export async function watch(browser, look, ...origins) {
   return page;
 }
 
+// overlaps names the links and buttons of the header that lie on top of each other, or reach out of it, at the width of the page.
+const overlaps = () => {
+  const header = document.querySelector('header .bar');
+  const parts = [...header.querySelectorAll('a, button')].map((e) => [e.textContent.trim(), e.getBoundingClientRect()]).filter(([, r]) => r.width > 0);
+  const outer = header.getBoundingClientRect();
+  const apart = (a, b) => a.right <= b.left + 0.5 || b.right <= a.left + 0.5 || a.bottom <= b.top + 0.5 || b.bottom <= a.top + 0.5;
+  return parts.flatMap(([name, r], i) => [
+    ...parts.slice(i + 1).filter(([, other]) => !apart(r, other)).map(([other]) => `${name} and ${other}`),
+    ...(r.right > outer.right + 0.5 || r.bottom > outer.bottom + 0.5 ? [`${name} and the edge`] : []),
+  ]);
+};
+
+// headerFits looks at the header of a page in windows from the width of a phone to that of a desktop, also with larger text, as other fonts
+// have it.
+export async function headerFits(page, name) {
+  const before = page.viewportSize();
+  for (const size of ['', '20px']) {
+    await page.evaluate((size) => (document.body.style.fontSize = size), size);
+    for (const width of [320, 360, 480, 640, 768, 900, 901, 960, 1024, 1099, 1280]) {
+      await page.setViewportSize({ width, height: before.height });
+      const found = await page.evaluate(overlaps);
+      check(found.length === 0, name, `in the header, at a width of ${width} pixels,`, found.join(', '), 'overlap', size && `with text of ${size}`);
+    }
+  }
+  await page.evaluate(() => (document.body.style.fontSize = ''));
+  await page.setViewportSize(before);
+}
+
 // examine looks for what shuts people out of a page, and keeps a screenshot.
 export async function examine(page, name, folder) {
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
