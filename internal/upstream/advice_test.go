@@ -71,10 +71,14 @@ func TestAdviceForPrograms(t *testing.T) {
 		dir            string
 		advice, reason string
 	}{
-		"not in PATH":    {"npxx", nil, "", `there is no program "npxx" in the folders of PATH: install it, give its whole path as command, or add its folder to PATH under env`, cannot},
-		"command line":   {"npxx -y it", nil, "", `there is no program "npxx -y it" in the folders of PATH: if those are a program and its arguments, make "npxx" the command and begin args with ["-y", "it"]`, cannot},
-		"no file":        {"./npx", nil, dir, `there is no file "` + dir + `/npx": check command; a relative path begins at cwd`, cannot},
-		"no such path":   {"/no/such/npx", nil, dir, `there is no file "/no/such/npx": check command`, cannot},
+		"not in PATH":  {"npxx", nil, "", `there is no program "npxx" in the folders of PATH: install it, give its whole path as command, or add its folder to PATH under env`, cannot},
+		"command line": {"npxx -y it", nil, "", `there is no program "npxx -y it" in the folders of PATH: if those are a program and its arguments, make "npxx" the command and begin args with ["-y", "it"]`, cannot},
+		"no file":      {"./npx", nil, dir, `there is no file "` + dir + `/npx": check command; a relative path begins at cwd`, cannot},
+		"no such path": {"/no/such/npx", nil, dir, `there is no file "/no/such/npx": check command`, cannot},
+		"~ in command": {"~/bin/foo", nil, "", `there is no file "~/bin/foo": ~ is not expanded in command; write ${HOME}/bin/foo`, cannot},
+		"~ in cwd":     {"true", nil, dir + "/~/x", `the program "true" was not started, as there is no folder "` + dir + `/~/x": ~ is not expanded in cwd; write ${HOME}/x`, cannot},
+		"~ in args": {"sh", []string{"-c", "exit 3", "~/data"}, "", `the program "sh" ended with exit status 3 before initialize and said nothing on its standard error: ` +
+			`check its args and env, and run it by hand; ~ is not expanded in args; write ${HOME}/data if the program needs the path`, "the server ended: exit status 3"},
 		"not executable": {"./plain", nil, dir, `the file "` + plain + `" is not executable: chmod +x it, or make its interpreter the command and it the first of args`, cannot},
 		"no interpreter": {orphan, nil, "", `the program "` + orphan + `" cannot be started, as what its first line (#!) names as interpreter, or its loader, is not there: install that`, cannot},
 		"no program":     {blank, nil, "", `the file "` + blank + `" is no program for this machine: if it is a script, its first line must name an interpreter (#!/bin/sh)`, cannot},

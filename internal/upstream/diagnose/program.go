@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +15,14 @@ import (
 // Program says in one sentence why there is no connection to a program, and what to do
 // about it. The text is for the log: it may contain paths and output of the program.
 func Program(c process.Config, why error) string {
+	text := programAdvice(c, why)
+	if _, failed := errors.AsType[*HandshakeError](why); failed {
+		text += tildeInArgs(c.Args)
+	}
+	return text
+}
+
+func programAdvice(c process.Config, why error) string {
 	if f, ok := errors.AsType[*process.StartError](why); ok {
 		return startAdvice(c, f)
 	}
@@ -66,7 +75,7 @@ func startAdvice(c process.Config, f *process.StartError) string {
 	const more = "give its whole path as command, or add its folder to PATH under env"
 	if c.Dir != "" {
 		if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
-			return fmt.Sprintf("the program %q was not started, as there is no folder %q: check cwd", c.Command, c.Dir)
+			return fmt.Sprintf("the program %q was not started, as there is no folder %q: %s", c.Command, c.Dir, cmp.Or(tildeAdvice("cwd", c.Dir), "check cwd"))
 		}
 	}
 	at := c.Command
@@ -85,11 +94,11 @@ func startAdvice(c process.Config, f *process.StartError) string {
 	info, err := os.Stat(at)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		advice := fmt.Sprintf("there is no file %q: check command", at)
+		check := "check command"
 		if !filepath.IsAbs(c.Command) {
-			advice += "; a relative path begins at cwd"
+			check += "; a relative path begins at cwd"
 		}
-		return advice
+		return fmt.Sprintf("there is no file %q: %s", at, cmp.Or(tildeAdvice("command", c.Command), check))
 	case err != nil:
 		return fmt.Sprintf("the program %q cannot be started: %v", c.Command, err)
 	case info.IsDir():
@@ -103,6 +112,26 @@ func startAdvice(c process.Config, f *process.StartError) string {
 	default:
 		return fmt.Sprintf("the program %q cannot be started: %v", at, f.Err)
 	}
+}
+
+// tildeAdvice says how to write a path whose ~ a shell would replace, "" for another path. The path may be one that was made
+// absolute, and then has ~ as a folder.
+func tildeAdvice(key, path string) string {
+	_, rest, found := strings.Cut("/"+filepath.ToSlash(path)+"/", "/~/")
+	if !found {
+		return ""
+	}
+	return fmt.Sprintf("~ is not expanded in %s; write ${HOME}/%s", key, strings.TrimSuffix(rest, "/"))
+}
+
+// tildeInArgs is the advice for arguments that begin with ~/, as a program gets them as they are written.
+func tildeInArgs(args []string) string {
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "~/") {
+			return "; " + tildeAdvice("args", arg) + " if the program needs the path"
+		}
+	}
+	return ""
 }
 
 // inPath returns the file of a program by its name, "" if there is none. A file that
