@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/glob"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/policy"
@@ -17,7 +18,7 @@ import (
 // UnusedGlob is a glob of the policy or of a profile that covers nothing.
 type UnusedGlob struct {
 	policy.Pattern
-	Suggestion string // a name that the glob almost covers, "" for none
+	Suggestion string // a glob that covers something, or a name that the glob almost covers; "" for none
 }
 
 // Path returns the place of the glob: a list of an upstream or a profile, or a rule.
@@ -71,7 +72,7 @@ func (t *Table) unusedGlobs(patterns []policy.Pattern, lacking []*namespace.Nami
 			continue
 		}
 		if !slices.ContainsFunc(names, p.Covers) {
-			out = append(out, UnusedGlob{p, nearest(p.Text, names)})
+			out = append(out, UnusedGlob{p, cmp.Or(t.prefixed(&p, names), nearest(p.Text, names))})
 		}
 	}
 	return out
@@ -150,6 +151,30 @@ func (t *Table) names(names []string, p *Part, kind call.Kind, native bool) []st
 		}
 	}
 	return names
+}
+
+// prefixed returns the glob with the prefix of the upstream that its own is nearest to, "" if that covers none of the names.
+func (t *Table) prefixed(p *policy.Pattern, names []string) string {
+	if p.Upstream != "" || p.OfUpstreams {
+		return ""
+	}
+	var written string
+	var prefixes []string
+	for _, part := range t.Parts() {
+		prefix, lead := part.naming.Prefix(), namePrefixOf(part.naming, p.Kind)
+		if head, _, found := strings.Cut(p.Text, strings.TrimPrefix(lead, prefix)); prefix != "" && found && p.AppliesTo(part.Upstream()) {
+			written, prefixes = head, append(prefixes, prefix)
+		}
+	}
+	near := plaintext.Nearest(written, prefixes)
+	if near == "" || near == written {
+		return ""
+	}
+	text := near + strings.TrimPrefix(p.Text, written)
+	if !slices.ContainsFunc(names, glob.Compile(text).Match) {
+		return ""
+	}
+	return text
 }
 
 // nearest returns the name that a glob, with asterisks only at its ends, covers except for a
