@@ -17,6 +17,7 @@ import (
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/ruleset"
 	"mcpgateway/internal/wire"
 )
@@ -165,7 +166,25 @@ func absent(v *gateway.InProcess, cfg *config.Config, q inspect.Question, kinds 
 			return fmt.Errorf("no upstream has %q%s (gateway list shows all names)", name, didYouMeanOne(near))
 		}
 	}
+	if near := nearPrefix(cfg, name); near != "" {
+		return fmt.Errorf("no upstream has %q; did you mean a name that begins with %q? (gateway list shows all names)", name, near)
+	}
 	return fmt.Errorf("no upstream has %q; gateway list shows all names", name)
+}
+
+// nearPrefix returns the beginning of the names of the upstream that a name with another prefix probably means, "" for none.
+func nearPrefix(cfg *config.Config, name string) string {
+	var prefixes []string
+	for _, u := range cfg.Upstreams {
+		prefixes = append(prefixes, u.EffectivePrefix())
+	}
+	for _, separator := range []string{cfg.Namespace.Separator, "+"} { // of names and of URIs
+		head, _, found := strings.Cut(name, separator)
+		if near := plaintext.Nearest(head, prefixes); found && near != "" && near != head {
+			return near + separator
+		}
+	}
+	return ""
 }
 
 // mayHave reports whether an upstream may have the name of a question: one that begins with its prefix, or any name if it
