@@ -77,7 +77,7 @@ func (s *starting) watch(u inspect.Upstream) {
 		}
 	}
 	s.show()
-	if !late || !s.inLog {
+	if u.Reason != connector.ReasonEnded && (!late || !s.inLog) { // what the user has stopped or removed has not failed
 		s.tell(u)
 	}
 }

@@ -32,7 +32,8 @@ func TestStartingTellsEachUpstreamOnce(t *testing.T) {
 	if out.Len() > 0 {
 		t.Errorf("printed before begin: %q", out.String())
 	}
-	s.begin([]inspect.Upstream{{Name: "files"}, {Name: "a-longer"}, {Name: "last"}})
+	s.begin([]inspect.Upstream{{Name: "files"}, {Name: "a-longer"}, {Name: "last"}, {Name: "stopped"}})
+	s.watch(inspect.Upstream{Name: "stopped", State: connector.Down, Reason: connector.ReasonEnded, Took: time.Millisecond})
 	s.watch(inspect.Upstream{Name: "a-longer", State: connector.Connecting})
 	s.watch(ready)
 	s.watch(inspect.Upstream{Name: "a-longer", State: connector.Down, Reason: "no \x1b[31msuch\nfile", Took: 20 * time.Millisecond})
