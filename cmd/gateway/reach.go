@@ -178,6 +178,18 @@ func (r *running) leadsTo(at string) bool {
 	return own.OwnAddress(at) != ""
 }
 
+// mcpURLBehind returns the MCP URL of the gateway of this user whose admin address a URL leads to, "" for another URL.
+func mcpURLBehind(ctx context.Context, at string) string {
+	for _, r := range (&reachOptions{timeout: maxAskUser}).ofUser(ctx, nil) {
+		admin := config.Config{}
+		admin.Admin.Listen = hostOf(r.status.AdminURL)
+		if admin.Admin.Listen != "" && r.status.URL != "" && admin.OwnAddress(at) != "" {
+			return r.status.URL
+		}
+	}
+	return ""
+}
+
 // hostOf is the host of a URL, with its port.
 func hostOf(text string) string {
 	u, err := url.Parse(text)

@@ -142,6 +142,11 @@ func (o *visitOptions) read(cmd *cobra.Command) (*config.Config, string, *call.P
 	if err != nil {
 		return nil, "", nil, err
 	}
+	if o.url != "" {
+		if right := mcpURLBehind(cmd.Context(), o.url); right != "" {
+			return nil, "", nil, usageError{fmt.Errorf("--url %s is the admin address of your gateway: write its MCP URL, --url %s", o.url, right)}
+		}
+	}
 	who, err := o.principal(cmd, cfg)
 	return cfg, source, who, err
 }
