@@ -198,7 +198,9 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 			}
 			found = v.Check(ctx, inspect.CheckOptions{
 				Upstreams: o.names, Profiles: profiles, Unchanged: unchanged, UnmatchedGlobs: unmatched,
-				Late:  func(reason string) string { return unfinishedReason(o.timeout, reason, ", such as for a download") },
+				Late: func(upstream, reason string) string {
+					return unfinishedReason(o.timeout, reason, isRemote(cfg, upstream))
+				},
 				Probe: o.probe, Limits: inspect.ProbeLimits{Call: o.callTimeout, Items: probeItems},
 				Progress: func(upstream string) { screen.Status("probing " + upstream) },
 			})

@@ -109,7 +109,7 @@ func (o *listOptions) run(cmd *cobra.Command, args []string) error {
 				got.Items = append(got.Items, o.item(e))
 			}
 		}
-		nobody = o.missing(ctx, v, v.Table(who.Profile).View(who, nil), &got)
+		nobody = o.missing(ctx, v, cfg, v.Table(who.Profile).View(who, nil), &got)
 		if len(got.Items) == 0 && (o.url == "" || len(got.Unavailable) == 0) {
 			got.note = o.nothing(v, v.Table(who.Profile).Counts(), kinds, who.Profile)
 		}
@@ -178,7 +178,7 @@ func (o *listOptions) item(e *catalog.Entry) seenItem {
 
 // missing records the upstreams that are missing in the lists, and reports whether no upstream was
 // reached.
-func (o *listOptions) missing(ctx context.Context, v *gateway.InProcess, view *catalog.View, got *seen) bool {
+func (o *listOptions) missing(ctx context.Context, v *gateway.InProcess, cfg *config.Config, view *catalog.View, got *seen) bool {
 	advice := make(map[string]string)
 	up := 0
 	for _, u := range v.Upstreams() {
@@ -190,7 +190,7 @@ func (o *listOptions) missing(ctx context.Context, v *gateway.InProcess, view *c
 	for _, u := range view.Unavailable() {
 		reason := cmp.Or(advice[u.Upstream], u.Reason)
 		if u.Starting {
-			reason = unfinishedReason(o.timeout, advice[u.Upstream], "")
+			reason = unfinishedReason(o.timeout, advice[u.Upstream], isRemote(cfg, u.Upstream))
 		}
 		got.Unavailable = append(got.Unavailable, unavailable{u.Upstream, reason})
 	}

@@ -291,10 +291,18 @@ func newProgress(cmd *cobra.Command) *starting {
 var errTimeout = errors.New("timed out (--timeout)")
 
 // unfinishedReason describes an upstream that has not finished its first attempt at the end of the timeout: the known
-// error, or that it may need longer.
-func unfinishedReason(timeout time.Duration, reason, such string) string {
-	if reason != "" {
+// error, or that it may need longer. A program may have to be downloaded first; a server with a URL is not started.
+func unfinishedReason(timeout time.Duration, reason string, remote bool) string {
+	switch {
+	case reason != "":
 		return fmt.Sprintf("it was not ready within %s: %s", timeout, reason)
+	case remote:
+		return fmt.Sprintf("it has not answered within %s: check that an MCP server is at work there; if it is slow, raise --timeout", timeout)
 	}
-	return fmt.Sprintf("it was not ready within %s; if it needs longer%s, raise --timeout", timeout, such)
+	return fmt.Sprintf("it was not ready within %s; if it needs longer, such as for a download, raise --timeout", timeout)
+}
+
+// isRemote reports whether an upstream has a URL.
+func isRemote(cfg *config.Config, upstream string) bool {
+	return slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == upstream && u.URL != "" })
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -168,5 +169,20 @@ func TestDownText(t *testing.T) {
 		if got := o.downText("upstream a is down: ", tc.reason, gone); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.url, got, tc.want)
 		}
+	}
+}
+
+// A server that accepts connections and answers nothing is named as such: there is no download to wait for.
+func TestSilentServerAtURL(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	var out, errs bytes.Buffer
+	status := run([]string{"list", "--timeout", "100ms", "--url", "http://" + silent.Addr().String() + "/mcp"}, strings.NewReader(""), &out, &errs)
+	want := "it has not answered within 100ms: check that an MCP server is at work there; if it is slow, raise --timeout\n"
+	if status != exitFailed || !strings.HasSuffix(errs.String(), want) {
+		t.Errorf("status %d, %q, want …%q", status, errs.String(), want)
 	}
 }

@@ -107,9 +107,9 @@ type CheckOptions struct {
 	Unchanged map[string]bool
 	// UnmatchedGlobs are the globs of the policy that match nothing.
 	UnmatchedGlobs []catalog.UnusedGlob
-	// Late returns the message about an upstream that is still connecting, for the reason
+	// Late returns the message about an upstream that is still connecting, for its reason
 	// that is known so far, which may be "".
-	Late func(reason string) string
+	Late func(upstream, reason string) string
 
 	Probe    []string // upstreams whose items are probed
 	Limits   ProbeLimits
@@ -163,7 +163,7 @@ func (r *Report) upstream(name string) *UpstreamReport {
 	return nil
 }
 
-func (r *Report) addUpstream(u Upstream, late func(reason string) string) {
+func (r *Report) addUpstream(u Upstream, late func(upstream, reason string) string) {
 	report := UpstreamReport{
 		Name: u.Name, State: u.State.String(), Required: u.Required, Revision: string(u.Revision),
 		Server: json.RawMessage(u.Server), Seconds: u.Took.Seconds(), Items: make(map[string]int),
@@ -193,7 +193,7 @@ func (r *Report) addUpstream(u Upstream, late func(reason string) string) {
 	case connector.Connecting:
 		report.State = connector.Down.String()
 		if late != nil {
-			f.Message = late(u.Reason)
+			f.Message = late(u.Name, u.Reason)
 		}
 	}
 	if f.What != "" && len(u.Unset) == 0 { // unset variables are findings about the configuration

@@ -99,7 +99,7 @@ func TestCheckProbes(t *testing.T) {
 	limits := ProbeLimits{Call: time.Minute, Items: [call.Kinds]int{10, 10, 10, 10}}
 	r := New(g).Check(t.Context(), CheckOptions{
 		Upstreams: []string{"files", "slow", "gone"}, Probe: []string{"files", "files", "gone"}, Limits: limits,
-		Late: func(string) string { return "too late" },
+		Late: func(string, string) string { return "too late" },
 	})
 	if want := []string{`{"name":"files__read","arguments":{}}`}; !cmp.Equal(called, want) {
 		t.Errorf("called %v, want %v", called, want)
