@@ -133,19 +133,20 @@ func (a *Authenticator) keySender(text string) (*Sender, *failure) {
 	return key.sender, nil
 }
 
-// keyPrefix lets secret scanners find keys that were committed to a repository.
-const keyPrefix = "mcpgw_"
+// KeyPrefix begins the keys of [NewKey], so that they can be hidden in logs, and secret scanners find keys that were
+// committed to a repository.
+const KeyPrefix = "mcpgw_"
 
 // mayBeToken reports whether credentials that are no known API key are judged as a token. A
 // mistyped or removed key is not, so that its refusal says that the key is unknown.
 func (a *Authenticator) mayBeToken(text string) bool {
-	return len(a.issuers) > 0 && !strings.HasPrefix(text, keyPrefix)
+	return len(a.issuers) > 0 && !strings.HasPrefix(text, KeyPrefix)
 }
 
 // NewKey returns a new API key of at least 128 random bits, and its digest for the
 // configuration.
 func NewKey() (key, digest string) {
-	key = keyPrefix + rand.Text() + rand.Text()
+	key = KeyPrefix + rand.Text() + rand.Text()
 	sum := sha256.Sum256([]byte(key))
 	return key, hex.EncodeToString(sum[:])
 }

@@ -21,9 +21,10 @@ const (
 // tokenCache keeps tokens by key until they have to be replaced, and failures for a moment. It
 // is safe for concurrent use.
 type tokenCache struct {
-	now     func() time.Time
-	maxLife time.Duration // of an entry; 0: until the token has to be replaced
-	flight  singleflight.Group
+	now      func() time.Time
+	obtained func(token string) // see Options.Obtained
+	maxLife  time.Duration      // of an entry; 0: until the token has to be replaced
+	flight   singleflight.Group
 
 	mu    sync.Mutex
 	all   *ttlcache.Cache[string, cachedToken]
@@ -35,8 +36,8 @@ type cachedToken struct {
 	err   error
 }
 
-func newTokenCache(now func() time.Time) *tokenCache {
-	return &tokenCache{now: now, all: ttlcache.New[string, cachedToken](maxCached)}
+func newTokenCache(now func() time.Time, obtained func(token string)) *tokenCache {
+	return &tokenCache{now: now, obtained: obtained, all: ttlcache.New[string, cachedToken](maxCached)}
 }
 
 // get returns the cached token of a key, or the result of fetch. Concurrent callers share
@@ -60,6 +61,9 @@ func (c *tokenCache) get(ctx context.Context, key string, fetch func(ctx context
 		if err != nil {
 			c.put(key, cachedToken{err: err}, c.now().Add(failureLife), drops)
 		} else {
+			for _, text := range []string{t.access, t.refresh, t.id} {
+				c.obtained(text)
+			}
 			until := t.goodUntil()
 			if most := c.now().Add(c.maxLife); c.maxLife > 0 && most.Before(until) {
 				until = most

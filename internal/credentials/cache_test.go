@@ -16,7 +16,7 @@ func TestEvictionIsAmortized(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := now
-			c := newTokenCache(func() time.Time { return now })
+			c := newTokenCache(func() time.Time { return now }, func(string) {})
 			evictions, before := 0, 0
 			for i := range 2 * maxCached {
 				now = now.Add(time.Second / 2)

@@ -162,7 +162,7 @@ func TestLoginDuringARefresh(t *testing.T) {
 
 // TestDropDuringAFetch drops a token while it is being fetched. The result is not cached.
 func TestDropDuringAFetch(t *testing.T) {
-	c := newTokenCache(time.Now)
+	c := newTokenCache(time.Now, func(string) {})
 	came, goOn := make(chan struct{}), make(chan struct{})
 	got := make(chan *token, 1)
 	go func() {

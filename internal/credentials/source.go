@@ -47,6 +47,9 @@ type Options struct {
 	// Roots returns the authorities whose certificates are trusted; nil means those of the
 	// system.
 	Roots func() *x509.CertPool
+	// Obtained is called with each token before the first request that has it, so that it can be hidden in texts
+	// of the server, and again at any time. It must not block, and may be nil.
+	Obtained func(token string)
 	// Now returns the time; nil means time.Now.
 	Now func() time.Time
 }
@@ -63,6 +66,9 @@ type Source struct {
 func New(o Options) (*Source, error) {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Obtained == nil {
+		o.Obtained = func(string) {}
 	}
 	s := &Source{o: o}
 	for name, parts := range o.Headers {
@@ -96,7 +102,7 @@ func newTokens(o Options) (tokenSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := &clientCredentials{from: from, params: params, cache: newTokenCache(o.Now)}
+	own := &clientCredentials{from: from, params: params, cache: newTokenCache(o.Now, o.Obtained)}
 	if o.Kind == Own {
 		return own, nil
 	}
@@ -107,7 +113,7 @@ func newTokens(o Options) (tokenSource, error) {
 	if o.SubjectType != "" {
 		subjectType = tokenTypePrefix + o.SubjectType
 	}
-	exchanged := &exchangedTokens{fallback: own, cache: newTokenCache(o.Now), latest: newLatestTokens()}
+	exchanged := &exchangedTokens{fallback: own, cache: newTokenCache(o.Now, o.Obtained), latest: newLatestTokens()}
 	switch o.Kind {
 	case Exchange:
 		exchanged.exchange = (&tokenExchange{from: from, params: params, subjectType: subjectType}).exchange

@@ -67,7 +67,7 @@ func newUser(o Options, g *guard, a tokenParams) (*user, error) {
 	if o.Store == nil {
 		o.Store = NewStore("")
 	}
-	u := &user{o: o, guard: g, params: a, resourceConfigured: o.Resource != nil, cache: newTokenCache(o.Now), demands: make(map[string]scopeDemand), refused: make(map[string]string), last: ttlcache.New[string, *token](maxCached)}
+	u := &user{o: o, guard: g, params: a, resourceConfigured: o.Resource != nil, cache: newTokenCache(o.Now, o.Obtained), demands: make(map[string]scopeDemand), refused: make(map[string]string), last: ttlcache.New[string, *token](maxCached)}
 	u.cache.maxLife = grantLife
 	if o.Authority.ID == "" {
 		return u, nil

@@ -16,11 +16,11 @@ import (
 )
 
 // newCredentials translates the credentials for an upstream. It returns nil if they are
-// static headers only.
-func newCredentials(name string, u config.Connection, at *url.URL, store *credentials.Store) (*credentials.Source, error) {
+// static headers only. obtained is that of the options of credentials.
+func newCredentials(name string, u config.Connection, at *url.URL, store *credentials.Store, obtained func(token string)) (*credentials.Source, error) {
 	a := u.Auth
 	o := credentials.Options{
-		Upstream: name, URL: at, Headers: dynamicHeaders(u.Headers), Store: store, Roots: tlsfiles.Roots(u.CA),
+		Upstream: name, URL: at, Headers: dynamicHeaders(u.Headers), Store: store, Roots: tlsfiles.Roots(u.CA), Obtained: obtained,
 		Kind: map[config.CredentialKind]credentials.Kind{
 			config.CredentialClient: credentials.Own, config.CredentialExchange: credentials.Exchange,
 			config.CredentialEnterprise: credentials.Enterprise, config.CredentialUser: credentials.User,
@@ -142,7 +142,7 @@ func userCredentials(u config.Upstream, store *credentials.Store) (*credentials.
 	if err != nil {
 		return nil, fmt.Errorf("upstream %s: url is not a valid URL", u.Name)
 	}
-	return newCredentials(u.Name, u.Connection, at, store)
+	return newCredentials(u.Name, u.Connection, at, store, nil)
 }
 
 // Grants returns the grants of users in the state folder or the store of a configuration, also those for

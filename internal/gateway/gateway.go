@@ -190,7 +190,7 @@ type Gateway struct {
 // A gateway that is not run must be closed. If an upstream is the gateway itself, the
 // error is config.Errors.
 func New(o Options) (*Gateway, error) {
-	secrets := &mask.Secrets{}
+	secrets := &mask.Secrets{KeyPrefix: auth.KeyPrefix}
 	secrets.Learn(o.Config.Secrets(os.LookupEnv))
 	registry, replica := telemetry.NewRegistry(), rand.Text()
 	var g *Gateway

@@ -66,7 +66,7 @@ func (g *Gateway) options(name, key string, u config.Connection) (upstream.Optio
 	}
 	o.HTTP = &httpconn.Config{URL: at, Headers: staticHeaders(u.Headers), TLS: upstreamTLS(name, u, g.log), Book: g.sessionBook(name)}
 	o.Transport = transport.Kind(u.Transport) // both have the same names
-	source, err := newCredentials(name, u, at, g.grants.Store)
+	source, err := newCredentials(name, u, at, g.grants.Store, g.secrets.LearnToken)
 	if err != nil {
 		return o, err
 	}
