@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/origin"
 	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/requestid"
@@ -283,8 +284,12 @@ func (s *Server) logPanic(p any, request string) {
 // origins returns the Host and the Origin of a refused request for the log.
 func origins(r *http.Request) []zap.Field {
 	fields := []zap.Field{zap.String("host", clipTo(r.Host, maxHost))}
-	if origin := r.Header["Origin"]; len(origin) > 0 {
-		fields = append(fields, zap.String("origin", clipTo(strings.Join(origin, ", "), maxHost)))
+	if values := r.Header["Origin"]; len(values) > 0 {
+		var shown []string
+		for _, v := range values {
+			shown = append(shown, origin.Shown(v))
+		}
+		fields = append(fields, zap.String("origin", clipTo(strings.Join(shown, ", "), maxHost)))
 	}
 	return fields
 }

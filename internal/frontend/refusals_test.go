@@ -241,3 +241,15 @@ func TestRefusedPathIsLoggedAsSent(t *testing.T) {
 		t.Errorf("%d of 2 lines have the path: %v", n, logs.All())
 	}
 }
+
+// An Origin with more than an origin has may have a secret.
+func TestRefusedOriginIsLoggedWithoutSecrets(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Logger: zap.New(core)})
+	r := request(t, strings.NewReader(pingBody))
+	r.Header["Origin"] = []string{"https://ann:s3cret@page.example/?token=s3cret", "https://other.example"}
+	do(s, r)
+	if n := logs.FilterField(zap.String("origin", "https://page.example (malformed), https://other.example")).Len(); n != 1 {
+		t.Errorf("the log has %v", logs.All())
+	}
+}

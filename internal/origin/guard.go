@@ -85,6 +85,23 @@ func (g *Guard) Refusal(r *http.Request) string {
 // IsConfigured reports whether an origin is one of Options.Origins.
 func (g *Guard) IsConfigured(origin string) bool { return g.origins[strings.ToLower(origin)] }
 
+// Shown returns the value of an Origin header for the log: scheme, host and port, with a note if there is more or
+// something else, which may be secret.
+func Shown(value string) string {
+	const malformed = "(malformed)"
+	u, err := url.Parse(value)
+	switch {
+	case value == "null": // of pages without an origin
+		return value
+	case err != nil || u.Scheme == "" || u.Opaque != "":
+		return malformed
+	}
+	if shown := u.Scheme + "://" + u.Host; !strings.EqualFold(shown, value) {
+		return shown + " " + malformed
+	}
+	return value
+}
+
 // knowsHost reports whether a Host is known.
 func (g *Guard) knowsHost(host string) bool {
 	name := hostName(host)

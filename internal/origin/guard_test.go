@@ -51,3 +51,26 @@ func TestGuard(t *testing.T) {
 		}
 	}
 }
+
+// The log has no more of a malformed Origin than the part that an origin has.
+func TestShown(t *testing.T) {
+	for value, want := range map[string]string{
+		"https://page.example":      "https://page.example",
+		"HTTP://page.example:8080":  "HTTP://page.example:8080",
+		"http://[::1]:80":           "http://[::1]:80",
+		"null":                      "null",
+		"file://":                   "file://",
+		"chrome-extension://abcdef": "chrome-extension://abcdef",
+		"https://u:s3cret@page.example/?token=s3cret": "https://page.example (malformed)",
+		"https://page.example/":                       "https://page.example (malformed)",
+		"https://page.example#s3cret":                 "https://page.example (malformed)",
+		"s3cret":                                      "(malformed)",
+		"data:s3cret":                                 "(malformed)",
+		"https://page.example:s3cret":                 "(malformed)",
+		"":                                            "(malformed)",
+	} {
+		if got := Shown(value); got != want {
+			t.Errorf("Shown(%q) = %q, want %q", value, got, want)
+		}
+	}
+}
