@@ -3,9 +3,11 @@ package credentials
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -103,7 +105,7 @@ func (b *browserLogin) finish(ctx context.Context, f *flow, nonce string, answer
 	})
 	id, err := verifier.Verify(ctx, t.id)
 	if err != nil {
-		return "", "", failf("the ID token of the identity provider is invalid").because(err)
+		return "", "", failf("the ID token of the identity provider is invalid").because(errors.New(libraries.Replace(err.Error())))
 	}
 	if id.Nonce != nonce {
 		return "", "", failf("the ID token of the identity provider belongs to another login")
@@ -121,6 +123,9 @@ func (b *browserLogin) finish(ctx context.Context, f *flow, nonce string, answer
 	}
 	return subject, t.access, nil
 }
+
+// libraries removes the names that libraries put into their errors.
+var libraries = strings.NewReplacer("oidc: ", "", "go-jose/go-jose: ", "")
 
 // rawClaims is the JSON of claims.
 type rawClaims []byte

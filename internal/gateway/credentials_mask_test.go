@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,10 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/auth"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gatewaytest"
 	"mcpgateway/internal/polltest"
@@ -89,8 +94,8 @@ func TestTokensAreHidden(t *testing.T) {
 	for _, kind := range []string{"client-credentials", "token-exchange", "user"} {
 		t.Run(kind, func(t *testing.T) {
 			up := newRepeater(t)
-			auth := fmt.Sprintf("{kind: %s, client_id: gw, client_secret: pass, issuer: IDP}", kind)
-			c := startCredentials(t, idp, fmt.Sprintf("  up: {url: %q, auth: %s}\n", up.url, auth), func(cfg *config.Config) {
+			how := fmt.Sprintf("{kind: %s, client_id: gw, client_secret: pass, issuer: IDP}", kind)
+			c := startCredentials(t, idp, fmt.Sprintf("  up: {url: %q, auth: %s}\n", up.url, how), func(cfg *config.Config) {
 				if kind == "user" {
 					logIn(t, "up")(cfg)
 				}
@@ -136,5 +141,53 @@ func TestTokensAreHidden(t *testing.T) {
 				t.Errorf("the status is %s", text)
 			}
 		})
+	}
+}
+
+// A key in the path of a refused request is hidden, also one that is cut there.
+func TestKeysInPathsAreHidden(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	g, _ := startLogged(t, profilesYAML(""), true, zap.New(core))
+	key, _ := auth.NewKey()
+	for _, path := range []string{"/mcp/" + key, "/" + key, "/a-longer-path-than-one-that-leaves-room-for-it/" + key} {
+		at, err := url.Parse(g.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		at.Path = path
+		resp, err := http.Post(at.String(), "application/json", strings.NewReader(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	http.DefaultClient.CloseIdleConnections()
+	hidden := 0
+	for _, line := range logs.All() {
+		text := fmt.Sprint(line.ContextMap())
+		if strings.Contains(text, key[:len(auth.KeyPrefix)+8]) {
+			t.Errorf("the log has the key: %s", text)
+		}
+		if strings.Contains(text, "/"+auth.KeyPrefix+"[redacted]") {
+			hidden++
+		}
+	}
+	if hidden != 3 {
+		t.Errorf("%d lines with a path, want 3: %v", hidden, logs.All())
+	}
+}
+
+// The cause of an error of credentials stays on the line, in words of the gateway.
+func TestCausesAreOnOneLine(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("it\nfailed%w", errors.New(": why\n\tnot")), "it failed: why not: : why not"},
+		{errors.New("no cause"), "no cause"},
+	} {
+		if got := withCause(tt.err); got.Key != "error" || got.String != tt.want {
+			t.Errorf("got %s %q, want %q", got.Key, got.String, tt.want)
+		}
 	}
 }

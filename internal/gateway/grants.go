@@ -12,6 +12,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/granting"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/router"
@@ -37,13 +38,25 @@ func (g *Gateway) newWeb() (*credentials.Web, error) {
 // grantFailed logs why a browser got an error page. A browser can open the page any number
 // of times, so the line is rate-limited; requests for unknown links do not hide the others.
 func (g *Gateway) grantFailed(w http.ResponseWriter, upstream string, p *call.Principal, err error) {
-	fields := []zap.Field{zap.Error(errors.Join(err, errors.Unwrap(err))), zap.String("request", requestid.Of(w))}
+	fields := []zap.Field{withCause(err), zap.String("request", requestid.Of(w))}
 	category := "unknown link"
 	if p != nil {
 		category = ""
 		fields = append(fields, zap.String("upstream", upstream), zap.String("principal", p.Subject), ratelog.Profile(p.Profile))
 	}
 	g.ratelog.LogCategory(zapcore.InfoLevel, "no grant was given", category, fields...)
+}
+
+// maxCause bounds an error with its cause in the log, in bytes.
+const maxCause = 512
+
+// withCause returns the log field of an error of credentials, whose cause is for the log only, on one line.
+func withCause(err error) zap.Field {
+	text := err.Error()
+	if cause := errors.Unwrap(err); cause != nil {
+		text += ": " + cause.Error()
+	}
+	return zap.String("error", plaintext.Line(text, maxCause))
 }
 
 // credentialsOf returns the credentials for an upstream of the current generation, nil for

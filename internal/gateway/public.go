@@ -61,7 +61,7 @@ func (g *Gateway) loginIssuers() (all []string) {
 // enter answers a browser that comes back from the login at an issuer.
 func (g *Gateway) enter(w http.ResponseWriter, r *http.Request, next, token string, err error) {
 	if err != nil {
-		g.ratelog.Info("nobody logged in to the pages of the gateway", zap.Error(errors.Join(err, errors.Unwrap(err))), zap.String("request", requestid.Of(w)))
+		g.ratelog.Info("nobody logged in to the pages of the gateway", withCause(err), zap.String("request", requestid.Of(w)))
 		err = errors.New(forPerson(err))
 	}
 	if g.public == nil || !g.hasMe() {

@@ -30,7 +30,7 @@ func (g *Gateway) newGrants(s store.Store) *openedGrants {
 	return &openedGrants{Store: credentials.OpenStore(credentials.StoreOptions{
 		Folder: g.state.Path(), Shared: s, Changed: g.grantChanged,
 		Unsaved: func(err error) {
-			g.ratelog.Warn("a renewed grant cannot be stored for now; it is kept in memory", zap.Error(errors.Join(err, errors.Unwrap(err))))
+			g.ratelog.Warn("a renewed grant cannot be stored for now; it is kept in memory", withCause(err))
 		},
 	}), close: func() {}}
 }
