@@ -49,3 +49,32 @@ func ReplaceTokens(text string, replacement func(token string) string) string {
 func HasToken(text string) bool {
 	return slices.ContainsFunc(tokenWord.FindAllString(text, -1), tokenPrefix.MatchString)
 }
+
+// minRandom is the length in bytes from which a part of a path may be random, as in the URLs with a secret that some
+// services give to each user.
+const minRandom = 16
+
+// isRandom reports whether a part of a path is probably made by a machine and not a name: digits, and small and capital
+// letters, alternate in it.
+func isRandom(part string) bool {
+	digits, changes, last := false, 0, byte(0)
+	for i := range len(part) {
+		kind := byte(0) // of separators
+		switch b := part[i]; {
+		case b >= '0' && b <= '9':
+			kind, digits = '0', true
+		case b >= 'a' && b <= 'z':
+			kind = 'a'
+		case b >= 'A' && b <= 'Z':
+			kind = 'A'
+		}
+		if kind != 0 && last != 0 && kind != last {
+			changes++
+		}
+		last = kind
+	}
+	return len(part) >= minRandom && digits && changes >= 4
+}
+
+// isSecretPart reports whether a part of a path is probably secret.
+func isSecretPart(part string) bool { return HasToken(part) || isRandom(part) }

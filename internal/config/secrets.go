@@ -22,7 +22,7 @@ type expansion struct {
 // Secrets returns the values of the configuration that must be masked in texts of others, such as the
 // output of a server that prints its environment: each [Secret], the values of ${NAME},
 // ${input:ID} and ${file:PATH}, the variables that programs inherit by inherit_env, and the values of
-// query parameters in URLs. env looks up variables.
+// query parameters and the random parts of paths in URLs. env looks up variables.
 //
 // Values of fewer than six bytes are left out, and values that are plainly not secret by name and
 // form: numbers, addresses, paths, and words such as "production".
@@ -124,11 +124,16 @@ func isPlain(name, value string) bool {
 	return err == nil
 }
 
-// url adds the values of the query of a URL. Its user part is empty, as Load has checked.
+// url adds the values of the query of a URL, and the random parts of its path. Its user part is empty, as Load has checked.
 func (s secrets) url(text string) {
 	u, err := url.Parse(text)
 	if err != nil {
 		return
+	}
+	for part := range strings.SplitSeq(u.Path, "/") {
+		if isSecretPart(part) {
+			s.add(part)
+		}
 	}
 	for name, values := range u.Query() {
 		for _, value := range values {

@@ -30,6 +30,8 @@ upstreams:
     args: ["--mode=${MODE}", "--db", "postgres://u:${DB}@h/d", "${MISSING:-fallback}"]
     env: {API_KEY: "literal-key", LOG_LEVEL: verbose, PIN: "${PIN}", KEY: "${file:key}"}
     inherit_env: [GH_TOKEN, LANG]
+  zap:
+    url: https://zap.example/${MODE}/${TOKEN}/api/mcp/s/NjgxYjY0/NzU2OTVmMmQtNGI1Zi00ODE5/mcp
   search:
     url: https://search.example/mcp?api_key=query-key&page=12
     headers: {Authorization: "Bearer ${TOKEN}", X-Mode: production}
@@ -38,7 +40,7 @@ upstreams:
 		t.Fatal(err)
 	}
 	want := []string{
-		pem, "Bearer tok-of-search", "MIGHAgEAMBMGByqGSM49", "admin-secret", "inherited-one", "literal-key",
+		pem, "Bearer tok-of-search", "MIGHAgEAMBMGByqGSM49", "NzU2OTVmMmQtNGI1Zi00ODE5", "admin-secret", "inherited-one", "literal-key",
 		"pg.Pass9word", "query-key", "tok-of-search", "who-calls",
 	}
 	if diff := cmp.Diff(want, c.Secrets(lookup)); diff != "" {
@@ -70,6 +72,24 @@ func TestIsPlain(t *testing.T) {
 			if isPlain(name, v) {
 				t.Errorf("%s=%s stays readable", name, v)
 			}
+		}
+	}
+}
+
+// TestIsRandom has parts of paths that are secrets of a user, and names.
+func TestIsRandom(t *testing.T) {
+	for _, part := range []string{
+		"9f86d081884c7d659a2feaa0c55ad015", "9f86d081-884c-7d65-9a2f-eaa0c55ad015", "Xk29dkQpLw8nZbVr4TyUqAsE", "NzU2OTVmMmQtNGI1Zi00ODE5LWE0==", "aB3dE_fG-hI7jK8m",
+	} {
+		if !isRandom(part) {
+			t.Errorf("%s stays readable", part)
+		}
+	}
+	for _, part := range []string{
+		"mcp", "v1", "streamable-http", "servers-of-the-weather-service", "McpServerEndpointForSales", "my-server-2025-06-18", "api.example.com", "llama3.1-8b-instruct-q4", "T0AB12CD3",
+	} {
+		if isRandom(part) {
+			t.Errorf("%s is masked", part)
 		}
 	}
 }

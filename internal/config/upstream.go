@@ -113,7 +113,7 @@ type Connection struct {
 	EnvFile    string            `yaml:"envFile" doc:"file of NAME=value lines; env takes precedence"`
 	Limits     ProcessLimits     `yaml:"limits" doc:"what the program and the processes that it starts may use"`
 
-	// URL may carry a key in its query: log RedactedURL instead.
+	// URL may carry a key in its query or its path: log RedactedURL instead.
 	URL string `yaml:"url" alias:"serverUrl|httpUrl" format:"url" blank:"true" doc:"URL of a remote server"`
 	// URLs are all URLs if there are several; then URL is the first one.
 	URLs    []string    `yaml:"urls" format:"url" doc:"URLs of one remote server, in place of url; each session uses a working URL"`
@@ -272,10 +272,10 @@ func (c Connection) AllURLs() []string {
 	return []string{c.URL}
 }
 
-// RedactedURL is URL without the values of its query, which may contain a key.
+// RedactedURL is URL without the parts that may be a key, see [RedactURL].
 func (c Connection) RedactedURL() string { return RedactURL(c.URL) }
 
-// RedactURL returns a URL without the values of its query.
+// RedactURL returns a URL without the values of its query, and without the random parts of its path.
 func RedactURL(s string) string {
 	parsed, err := url.Parse(s)
 	if err != nil {
@@ -284,7 +284,13 @@ func RedactURL(s string) string {
 	if parsed.RawQuery != "" {
 		parsed.RawQuery = redacted
 	}
-	return parsed.String()
+	shown := parsed.String()
+	for escaped := range strings.SplitSeq(parsed.EscapedPath(), "/") {
+		if part, err := url.PathUnescape(escaped); err != nil || isSecretPart(part) {
+			shown = strings.ReplaceAll(shown, "/"+escaped, "/"+redacted)
+		}
+	}
+	return shown
 }
 
 // hostType is a transport as hosts name it.

@@ -125,10 +125,12 @@ func TestInputVariable(t *testing.T) {
 
 func TestRedactedURL(t *testing.T) {
 	for url, want := range map[string]string{
-		"https://a.example.com/mcp":              "https://a.example.com/mcp",
-		"https://a.example.com/mcp?key=1&b=2":    "https://a.example.com/mcp?[redacted]",
-		"http://[::1]:80/?":                      "http://[::1]:80/?",
-		"http://a.example.com/%zz?key=something": "[redacted]",
+		"https://a.example.com/mcp":                                 "https://a.example.com/mcp",
+		"https://a.example.com/mcp?key=1&b=2":                       "https://a.example.com/mcp?[redacted]",
+		"https://a.example.com/s/NzU2OTVmMmQtNGI1Zi00ODE5/mcp":      "https://a.example.com/s/[redacted]/mcp",
+		"https://a.example.com/NzU2OTVmMmQtNGI1%2FZi00%3D%3D?key=1": "https://a.example.com/[redacted]?[redacted]",
+		"http://[::1]:80/?":                                         "http://[::1]:80/?",
+		"http://a.example.com/%zz?key=something":                    "[redacted]",
 	} {
 		if got := (Connection{URL: url}).RedactedURL(); got != want {
 			t.Errorf("%s is shown as %s, want %s", url, got, want)

@@ -191,3 +191,24 @@ func TestCausesAreOnOneLine(t *testing.T) {
 		}
 	}
 }
+
+// A secret in the path of a URL is hidden where the gateway says that nothing answers there.
+func TestSecretsInPathsOfURLsAreHidden(t *testing.T) {
+	const secret = "NzU2OTVmMmQtNGI1Zi00ODE5"
+	srv := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(srv.Close)
+	core, logs := observer.New(zap.InfoLevel)
+	g, _ := startLogged(t, fmt.Sprintf("upstreams:\n  up: {url: \"%s/s/%s/mcp\"}\n", srv.URL, secret), false, zap.New(core))
+	polltest.Until(t, "the log says that there is no connection", func() bool { return logs.FilterMessage("no connection").Len() > 0 })
+	why := fmt.Sprint(logs.FilterMessage("no connection").All()[0].ContextMap()["why"])
+	if want := srv.URL + "/s/[redacted]/mcp answered HTTP 404"; !strings.Contains(why, want) {
+		t.Errorf("got %q, want %q", why, want)
+	}
+	status, err := g.Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprint(g.Upstreams(), status, logs.All()); strings.Contains(text, secret) {
+		t.Errorf("the secret is in %s", text)
+	}
+}
