@@ -256,6 +256,9 @@ func TestIDTokens(t *testing.T) {
 		if status != 403 || !s.source.NeedsGrant(s.of("ann")) || s.as.Requests("/authorize") != 0 {
 			t.Errorf("%s: %d %s", name, status, text)
 		}
+		if cause := errors.Unwrap(s.failure); cause != nil && strings.HasPrefix(cause.Error(), "oidc: ") {
+			t.Errorf("%s: the log names a library: %v", name, cause)
+		}
 	}
 }
 
