@@ -519,19 +519,8 @@ func (v *View) ResolveUnavailable(kind call.Kind, public, upstream string) (Targ
 }
 
 func (v *View) presume(kind call.Kind, public string, p *Part) (Target, bool) {
-	if p.unknown(kind) == nil {
-		return Target{}, false
-	}
-	native, ok := strings.CutPrefix(public, p.naming.NamePrefix())
-	ordinary := public
-	switch {
-	case isURI(kind):
-		native, ok = p.naming.NativeURI(public)
-	case !ok && v.table.opts.Profile.ShortNames():
-		native, ok = public, true
-		ordinary, _ = p.naming.Name(native)
-	}
-	if !ok {
+	native, ordinary, ok := v.nameAt(kind, public, p)
+	if !ok || p.unknown(kind) == nil {
 		return Target{}, false
 	}
 	j := v.rights.ForItem(policy.Item{Kind: kind, Upstream: p.Upstream(), Public: ordinary, Native: native})
@@ -539,6 +528,20 @@ func (v *View) presume(kind call.Kind, public string, p *Part) (Target, bool) {
 		return Target{}, false
 	}
 	return Target{Part: p, Kind: kind, Public: public, Native: native, ordinary: ordinary, Policy: j, Unconfirmed: true}, true
+}
+
+// nameAt returns the names that an item with a public name would have at an upstream, and false if its names are others.
+func (v *View) nameAt(kind call.Kind, public string, p *Part) (native, ordinary string, ok bool) {
+	native, ok = strings.CutPrefix(public, p.naming.NamePrefix())
+	ordinary = public
+	switch {
+	case isURI(kind):
+		native, ok = p.naming.NativeURI(public)
+	case !ok && v.table.opts.Profile.ShortNames():
+		native, ok = public, true
+		ordinary, _ = p.naming.Name(native)
+	}
+	return native, ordinary, ok
 }
 
 // elsewhere reports whether the prefix of a URI names another part. An upstream without a

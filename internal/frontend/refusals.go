@@ -127,7 +127,7 @@ func (s *Server) refuseEndpoint(w http.ResponseWriter, r *http.Request, none *No
 		category, principal = refusedEndpoint+" known", zap.String("principal", none.Principal)
 	}
 	s.countRefusedIn(zapcore.InfoLevel, "request refused", category, w, r, http.StatusNotFound, refusedEndpoint,
-		zap.String("reason", none.Reason), zap.String("path", clip(r.URL.EscapedPath())), principal)
+		zap.String("reason", none.Reason), zap.String("path", clip(plaintext.URLPath(r.URL.EscapedPath()))), principal)
 	for name := range w.Header() {
 		if name != requestid.Header {
 			w.Header().Del(name)
@@ -139,7 +139,7 @@ func (s *Server) refuseEndpoint(w http.ResponseWriter, r *http.Request, none *No
 // UnknownPath counts and logs a request for a path at which nothing is served. The caller answers it.
 func (s *Server) UnknownPath(w http.ResponseWriter, r *http.Request) {
 	s.countRefused(zapcore.InfoLevel, "request refused", w, r, http.StatusNotFound, refusedEndpoint,
-		zap.String("reason", "nothing is served at this path"), zap.String("path", clip(r.URL.EscapedPath())))
+		zap.String("reason", "nothing is served at this path"), zap.String("path", clip(plaintext.URLPath(r.URL.EscapedPath()))))
 }
 
 // LargeHeader gives an id to a request that the HTTP server refuses because its header is too large, and counts and logs it.

@@ -16,7 +16,7 @@ const maxAdminPath = 64
 func (g *Gateway) adminRefused(r *http.Request, status int, reason string) {
 	g.metrics.adminRefused.Inc()
 	g.ratelog.Warn("admin request refused", zap.Int("status", status), zap.String("reason", reason), zap.String("http_method", plaintext.Clip(r.Method, maxAdminPath)),
-		zap.String("path", plaintext.Line(r.URL.EscapedPath(), maxAdminPath)), zap.String("remote", r.RemoteAddr))
+		zap.String("path", plaintext.Line(plaintext.URLPath(r.URL.EscapedPath()), maxAdminPath)), zap.String("remote", r.RemoteAddr))
 }
 
 // logLevelChanging logs a change of the level of the log, while both levels are in force: the lower one has the line.

@@ -84,6 +84,9 @@ func (g *Gateway) Upstreams() []inspect.Upstream {
 	for _, e := range g.generation.Load().entries {
 		s := e.conn.snapshot()
 		u := e.status(s)
+		if len(u.Server) > 0 { // what a server says of itself may have what it was given
+			u.Server = wire.Raw(g.secrets.Mask(string(u.Server)))
+		}
 		n := held[e.name]
 		u.Items[call.Tool], u.HeldTools = max(0, u.Items[call.Tool]-n.all), n.waiting
 		u.Reason += e.conn.usersConnected(s)

@@ -234,6 +234,9 @@ func (r *Router) auditEnd(c *call.Call, public string, log *logFields, res call.
 	}
 	l := newAuditLine(auditEnd, c)
 	defer l.free()
+	if log.upstream == "" {
+		public = r.masked(public)
+	}
 	if public != "" {
 		l.text("item", public, maxAuditItem)
 	}

@@ -16,7 +16,9 @@ import (
 func (r *Router) unknown(event string, c *call.Call, view *catalog.View, ref namespace.ItemRef, t catalog.Target, log *logFields) *wire.Error {
 	d := view.RefusalOf(ref.Kind, ref.Name, t)
 	it := auditedItem{kind: ref.Kind, public: view.OrdinaryName(ref.Kind, ref.Name)}
-	it.upstream, it.native, it.listed = view.ListedAt(ref.Kind, ref.Name)
+	if it.upstream, it.native, it.listed = view.ListedAt(ref.Kind, ref.Name); it.upstream == "" { // the client has made up the name
+		it.public = r.masked(it.public)
+	}
 	if r.decided(event, c, it, &d, log) != nil {
 		return errUnaudited
 	}

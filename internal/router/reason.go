@@ -123,9 +123,9 @@ func (d *denial) reason(rule, profile string) string {
 	case d.misspelling != "" && rule == policy.RuleURI:
 		return "the URI is neither listed nor canonical: " + d.misspelling
 	}
-	known, held := "", ""
+	known, held, at := "", "", ""
 	if rule == policy.RuleUnknown && d.view != nil {
-		known = d.view.NameOf(d.kind, d.name)
+		known, at = d.view.NameOf(d.kind, d.name), d.view.UnknownAt(d.kind, d.name)
 		if d.kind == call.Tool {
 			held = d.view.HeldReason(d.name)
 		}
@@ -138,6 +138,8 @@ func (d *denial) reason(rule, profile string) string {
 		return plaintext.Line("its name in the default profile is "+known, maxReason)
 	case held != "":
 		return plaintext.Line("it is held by its pin: "+held, maxReason)
+	case at != "":
+		return "the caller may not use it, and nothing is known of the " + d.kind.String() + "s of upstream " + at + " now"
 	case profile != "":
 		return "there is no such " + d.kind.String() + " in profile " + strconv.Quote(profile)
 	default:

@@ -156,6 +156,32 @@ func TestHeldToolSaysWhy(t *testing.T) {
 	}
 }
 
+// Of an upstream that has never been up the gateway does not know whether it has the tool.
+func TestRefusedAtAnUnknownUpstream(t *testing.T) {
+	h := routerWithRules(t, answers(`{}`), source(t, "files", &catalog.Down{Reason: "down"}),
+		policy.Rule{Name: "other", Effect: policy.Allow, What: policy.What{Tools: []string{"other__*"}}})
+	core, logs := observer.New(zap.InfoLevel)
+	h.logTo(zap.New(core))
+	_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, nil))
+	if err == nil || err.Error() != `unknown tool: "files__read" (-32602)` {
+		t.Errorf("the client gets %v", err)
+	}
+	if got := logs.All()[0].ContextMap()["reason"]; got != "the caller may not use it, and nothing is known of the tools of upstream files now" {
+		t.Errorf("the reason is %v", got)
+	}
+}
+
+// A name that the client has made up is in the audit without secrets.
+func TestMadeUpNameIsMasked(t *testing.T) {
+	b := &fakeAuditor{}
+	h := auditedRouter(t, answers(`{}`), filesSource(t), &Audit{To: b})
+	h.mask = func(text string) string { return strings.ReplaceAll(text, "s3cret", "[redacted]") }
+	_, _ = h.Handle(t.Context(), newCall("tools/call", `{"name":"files__s3cret"}`, nil))
+	if lines := strings.Join(b.lines, "\n"); strings.Contains(lines, "s3cret") || strings.Count(lines, `"item":"files__[redacted]"`) != 2 {
+		t.Errorf("audited: %s", lines)
+	}
+}
+
 // In a profile an item may be absent because the profile does not select it.
 func TestAbsentInAProfile(t *testing.T) {
 	h := routerWithRules(t, answers(`{}`), filesSource(t), policy.Rule{Name: "all", Effect: policy.Allow})
