@@ -12,7 +12,7 @@ import (
 	"mcpgateway/internal/plaintext"
 )
 
-// KeepKeys fetches the keys of all issuers now, and again whenever they are old, until ctx ends.
+// KeepKeys fetches the keys of all issuers now, and again whenever they are old or a fetch for a request has failed, until ctx ends.
 // Thus an issuer that cannot be reached is known before the first token comes. It logs when the
 // keys of an issuer cannot be fetched, and when they can again.
 func (a *Authenticator) KeepKeys(ctx context.Context, log *zap.Logger) {
@@ -38,6 +38,14 @@ func (k *keySet) keep(ctx context.Context, log *zap.Logger) {
 			log.Info("the keys of an issuer are fetched again")
 		}
 		failed = err != nil
+		broken := k.broken
+		select {
+		case <-broken: // the fetch above has failed
+		default:
+		}
+		if failed {
+			broken = nil // known, and fetched again anyway
+		}
 		wait := freshFor
 		switch {
 		case known == nil:
@@ -48,6 +56,7 @@ func (k *keySet) keep(ctx context.Context, log *zap.Logger) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-broken: // by a token with a key ID that the issuer did not have
 		case <-time.After(wait):
 		}
 	}

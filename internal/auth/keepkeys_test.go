@@ -73,6 +73,15 @@ func TestKeepKeys(t *testing.T) {
 		time.Sleep(fetchEvery)
 		check("back", "", 1, "info: the keys of an issuer are fetched again")
 		down.Store(true)
+		keys := a.issuers["https://idp.example.com"].keys
+		if _, err := keys.wait(t.Context(), keys.current); err == nil { // as for a token with an unknown key ID
+			t.Error("keys of an issuer that is away")
+		}
+		check("away for a request", "its tokens are verified with those of ", 0, "warn: the keys of an issuer cannot be fetched")
+		down.Store(false)
+		time.Sleep(retryStale)
+		check("back for requests", "", 1, "info: the keys of an issuer are fetched again")
+		down.Store(true)
 		time.Sleep(freshFor)
 		check("away again", "its tokens are verified with those of ", 0, "warn: the keys of an issuer cannot be fetched")
 		time.Sleep(staleFor)

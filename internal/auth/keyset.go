@@ -56,6 +56,8 @@ type keySet struct {
 	failed  bool           // the last fetch failed
 	reason  error          // why it failed
 	retry   time.Time      // when stale keys are fetched again
+
+	broken chan struct{} // capacity 1: a fetch has failed
 }
 
 // keyGeneration is the result of one fetch. It is immutable.
@@ -66,7 +68,7 @@ type keyGeneration struct {
 }
 
 func newKeySet(find func(context.Context) (string, error), client *http.Client, now func() time.Time, up func(bool)) *keySet {
-	return &keySet{find: find, client: client, now: now, up: up, fetches: rate.NewLimiter(rate.Every(fetchEvery), fetchBurst)}
+	return &keySet{find: find, client: client, now: now, up: up, fetches: rate.NewLimiter(rate.Every(fetchEvery), fetchBurst), broken: make(chan struct{}, 1)}
 }
 
 // verify returns the payload of a token whose signature is valid. The error is
@@ -169,6 +171,10 @@ func (k *keySet) fetch(ctx context.Context, known *keyGeneration) (*keyGeneratio
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.reason = err; err != nil {
+		select {
+		case k.broken <- struct{}{}:
+		default:
+		}
 		return nil, err
 	}
 	k.current, k.failed = g, false

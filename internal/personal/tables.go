@@ -50,6 +50,8 @@ func (t *tables) Gather(ctx context.Context, c *call.Call) error {
 	if last := who.lastGathering.Load(); last != nil && last.from == t.from && last.rights == rights && now.Sub(last.at) < min(gatherInterval, t.p.gateway.SessionIdle/2) {
 		return nil
 	}
+	timer := c.Trace.Start(ctx, call.StageConnect, call.SpanStart{}) // the principal's sessions are opened
+	defer timer.End(nil)
 	view := routes.TableFor(c.Principal).View(c.Principal, c.Client)
 	var wg sync.WaitGroup
 	for _, u := range t.from.upstreams {
