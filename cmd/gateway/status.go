@@ -320,6 +320,10 @@ func (p *statusPage) upstreamProblems(gap string) {
 			fmt.Fprint(p.out, gap)
 			p.say(nil, "", "%s", text)
 		}
+		if u.GrantMissing && text == "" { // the reason of an upstream that is down says so itself
+			fmt.Fprint(p.out, gap)
+			p.say(nil, "", "%s: the gateway has no grant of its own; run gateway login %[1]s", u.Name)
+		}
 		if o := u.Skipped; o != nil {
 			fmt.Fprint(p.out, gap)
 			p.say(nil, "", "%s: %s (last %s ago)", u.Name, o, console.Ago(p.now.Sub(o.Last)))

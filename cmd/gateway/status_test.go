@@ -64,6 +64,24 @@ func TestStatusOfHeldTools(t *testing.T) {
 	}
 }
 
+// An upstream with grants of users works without a grant of the gateway, but not for the person who runs it.
+func TestStatusOfAMissingGrant(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for reason, want := range map[string]string{
+		"":                          "tickets: the gateway has no grant of its own; run gateway login tickets\n",
+		"run gateway login tickets": "tickets is ready: run gateway login tickets\n",
+	} {
+		var out strings.Builder
+		s := &inspect.Status{Upstreams: []inspect.UpstreamStatus{{Name: "tickets", State: "ready", Since: now, GrantMissing: true, Reason: reason}}}
+		if err := printStatuses(&out, console.Style{}, 200, []*inspect.Status{s}, now, allDetails); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); !strings.Contains(got, want) || strings.Count(got, "gateway login") != 1 {
+			t.Error(got)
+		}
+	}
+}
+
 // The error of an upstream that is ready again is over, and what it says to do is done.
 func TestStatusAfterAnError(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

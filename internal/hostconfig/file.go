@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"mcpgateway/internal/atomicfile"
 )
@@ -25,6 +26,9 @@ type File struct {
 	target string // what Name links to
 	mode   fs.FileMode
 }
+
+// OthersMayRead reports whether the file was readable by other users when it was read. On Windows its mode does not say.
+func (f *File) OthersMayRead() bool { return f.mode&0o044 != 0 && runtime.GOOS != "windows" }
 
 // Read reads a file of a host. A file that does not exist is no error.
 func Read(name string) (*File, error) {
