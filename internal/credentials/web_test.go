@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,17 +20,19 @@ import (
 // site is the pages of a gateway, with an issuer of principals and an upstream.
 type site struct {
 	*Web
-	t       *testing.T
-	clock   *clock
-	idp     *gatewaytest.AuthServer // the issuer of principals
-	as      *gatewaytest.AuthServer // the authorization server of the upstream
-	source  *Source
-	base    string
+	t      *testing.T
+	clock  *clock
+	idp    *gatewaytest.AuthServer // the issuer of principals
+	as     *gatewaytest.AuthServer // the authorization server of the upstream
+	source *Source
+	base   string
+	change func(r *http.Request) // applied to incoming requests
+
+	mu      sync.Mutex // held by the callbacks; tests read after their requests
 	given   []string
-	giver   string                // the principal of the last grant
-	failed  string                // the principal of the last error page, "" for none
-	failure error                 // its reason
-	change  func(r *http.Request) // applied to incoming requests
+	giver   string // the principal of the last grant
+	failed  string // the principal of the last error page, "" for none
+	failure error  // its reason
 }
 
 func newSite(t *testing.T) *site {
@@ -49,9 +52,13 @@ func newSite(t *testing.T) *site {
 		Base: func() string { return s.base }, Source: func(name string) *Source { return map[string]*Source{"up": s.source}[name] }, Now: s.clock.now,
 		Logins: []BrowserLogin{{Authority: Authority{Client: Client{ID: "gw", Secret: "pass"}, Issuer: s.idp.URL}}},
 		Granted: func(upstream string, principal *call.Principal, id string) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			s.given, s.giver = append(s.given, upstream+" "+id), principal.Subject
 		},
 		Failed: func(_ http.ResponseWriter, _ string, principal *call.Principal, err error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			s.failed, s.failure = "", err
 			if principal != nil {
 				s.failed = principal.Subject
