@@ -33,8 +33,9 @@ func newPin() *cobra.Command {
 		Long: "pin connects to the upstreams with pin: true, or to the named one, shows which\n" +
 			"tools are new, changed or gone since their definitions were accepted, and accepts\n" +
 			"them. After the upstream you can name the tools to accept, as the upstream names\n" +
-			"them. A running gateway publishes them within seconds. Read the descriptions\n" +
-			"first, since models read them. With --dry-run nothing is accepted.",
+			"them. A definition that a person has refused in the console is accepted only if\n" +
+			"you name its tool. A running gateway publishes them within seconds. Read the\n" +
+			"descriptions first, since models read them. With --dry-run nothing is accepted.",
 		Example: "  gateway pin --dry-run\n  gateway pin search\n  gateway pin search web_search",
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -62,7 +63,8 @@ func (o *pinOptions) run(cmd *cobra.Command, args []string) error {
 	failed := false
 	err = visitStarted(cmd, &look, source.File, o.timeout, func(_ context.Context, v *gateway.InProcess, _ *console.Screen) error {
 		for _, u := range look.Upstreams {
-			change, err := v.Pin(u.Name, args[min(1, len(args)):], o.dry)
+			only := args[min(1, len(args)):]
+			change, err := v.Pin(u.Name, only, o.dry)
 			if err != nil {
 				failed = true
 				near := ""
@@ -74,6 +76,10 @@ func (o *pinOptions) run(cmd *cobra.Command, args []string) error {
 			}
 			if err := o.print(cmd.OutOrStdout(), u.Name, change); err != nil {
 				return err
+			}
+			if len(change.Refused) > 0 && len(only) == 0 {
+				folded(cmd.ErrOrStderr(), "gateway: %s: a person has refused %s; accept a refused one after all with gateway pin %[1]s TOOL\n",
+					u.Name, console.Count(len(change.Refused), "definition"))
 			}
 		}
 		return nil
@@ -111,17 +117,15 @@ func pinnedOf(cfg *config.Config, args []string) ([]config.Upstream, error) {
 // print lists the changes, with one tool on each line.
 func (o *pinOptions) print(out io.Writer, name string, c pins.Change) error {
 	var b strings.Builder
-	for _, of := range []struct {
-		what  string
-		tools []wire.Raw
-	}{{"new", c.New}, {"changed", c.Changed}} {
-		if c.FirstAccepted {
-			break // all tools are new, and none was hidden
-		}
-		for _, raw := range of.tools {
+	list := func(what string, tools []wire.Raw) {
+		for _, raw := range tools {
 			tool := wire.ValueOf(raw)
-			fmt.Fprintf(&b, "  %s: %s: %s\n", of.what, console.Line(tool.Get("name").Str()), console.Cut(console.Line(tool.Get("description").Str()), maxAbout))
+			fmt.Fprintf(&b, "  %s: %s: %s\n", what, console.Line(tool.Get("name").Str()), console.Cut(console.Line(tool.Get("description").Str()), maxAbout))
 		}
+	}
+	if !c.FirstAccepted { // else all tools are new, and none was hidden
+		list("new", c.New)
+		list("changed", c.Changed)
 	}
 	for _, gone := range c.Gone {
 		fmt.Fprintf(&b, "  gone: %s\n", console.Line(gone))
@@ -133,6 +137,10 @@ func (o *pinOptions) print(out io.Writer, name string, c pins.Change) error {
 	case b.Len() == 0:
 		done = "accepted before"
 	}
+	if n := len(c.Refused); n > 0 && !o.dry {
+		done += fmt.Sprintf(" except %d refused", n)
+	}
+	list("refused", c.Refused)
 	_, err := fmt.Fprintf(out, "%s: %s, %s\n%s", name, console.Count(c.Tools, "tool"), done, b.String())
 	return err
 }

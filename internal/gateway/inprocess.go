@@ -57,9 +57,9 @@ func (p *InProcess) CallUpstream(ctx context.Context, upstream string, c *call.C
 	return p.g.router.Routes().Upstreams[upstream].Do(ctx, c)
 }
 
-// Pin accepts the tools that an upstream lists now, or only those named in only. With dryRun it only returns what that
-// would change. The error says why the tools cannot be accepted. If the configuration has
-// pin: true, the first list was accepted before.
+// Pin accepts the tools that an upstream lists now without those that a person has refused, or only those named in
+// only. With dryRun it only returns what that would change. The error says why the tools cannot be accepted. If the
+// configuration has pin: true, the first list was accepted before.
 func (p *InProcess) Pin(name string, only []string, dryRun bool) (pins.Change, error) {
 	e := p.g.generation.Load().entry(name)
 	if e == nil {

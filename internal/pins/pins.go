@@ -95,7 +95,7 @@ func (s *Store) reasons(upstream string, tools []wire.Raw, digests []string) []s
 		before, ok := accepted[key]
 		switch {
 		case before != digests[i] && refused[key] == digests[i]:
-			reasons[i] = fmt.Sprintf("%s (%s); gateway pin accepts it after all", refusedReason, short(digests[i]))
+			reasons[i] = fmt.Sprintf("%s (%s); gateway pin accepts it after all if you name the tool", refusedReason, short(digests[i]))
 		case !ok:
 			reasons[i] = fmt.Sprintf("it is new since the tools were pinned (%s); gateway pin accepts it", short(digests[i]))
 		case before != digests[i] && !s.acceptedWhole(upstream, before, raw):
@@ -218,11 +218,13 @@ func (s *Store) acceptFirst(upstream string, tools []wire.Raw, digests []string,
 type Change struct {
 	Tools         int // that the upstream lists, or those with the given names
 	New, Changed  []wire.Raw
-	Gone          []string // native names, sorted
-	FirstAccepted bool     // nothing was accepted before
+	Refused       []wire.Raw // a person has refused these definitions, and they stay refused
+	Gone          []string   // native names, sorted
+	FirstAccepted bool       // nothing was accepted before
 }
 
-// Accept accepts the tools of a list, or only those with the names in only if there are any. With
+// Accept accepts the tools of a list, or only those with the names in only if there are any. A definition that a
+// person has refused is accepted only by name: whoever accepts all may not know of the refusal. With
 // dryRun it only returns what that would change. A name that is not listed is an *UnknownToolError.
 func (s *Store) Accept(upstream string, tools []wire.Raw, only []string, dryRun bool) (Change, error) {
 	s.mu.Lock()
@@ -240,6 +242,7 @@ func (s *Store) Accept(upstream string, tools []wire.Raw, only []string, dryRun 
 	}
 	digests := s.digestsOf(upstream, tools)
 	accepted, known := s.content.Upstreams[upstream]
+	refused := s.content.Refused[upstream]
 	change := Change{Tools: len(tools), FirstAccepted: !known}
 	listed := map[string]bool{}
 	var chosen []int
@@ -249,8 +252,14 @@ func (s *Store) Accept(upstream string, tools []wire.Raw, only []string, dryRun 
 		if len(only) > 0 && !slices.Contains(only, key) {
 			continue
 		}
-		chosen = append(chosen, i)
-		switch before, ok := accepted[key]; {
+		before, ok := accepted[key]
+		isRefused := before != digests[i] && refused[key] == digests[i]
+		if !isRefused || len(only) > 0 {
+			chosen = append(chosen, i)
+		}
+		switch {
+		case isRefused && (dryRun || len(only) == 0):
+			change.Refused = append(change.Refused, raw)
 		case !ok:
 			change.New = append(change.New, raw)
 		case before != digests[i]:
@@ -287,16 +296,15 @@ func (e *UnknownToolError) Error() string {
 	return "the upstream lists no tool " + strconv.Quote(e.Name)
 }
 
-// accept writes the chosen tools of a list as accepted. all says that no other tool of the upstream
-// stays accepted. The caller holds mu and has locked the file.
-func (s *Store) accept(upstream string, tools []wire.Raw, digests []string, chosen []int, all bool) error {
+// accept writes the chosen tools of a list as accepted. forget removes what is known of tools that are not in
+// the list. The caller holds mu and has locked the file.
+func (s *Store) accept(upstream string, tools []wire.Raw, digests []string, chosen []int, forget bool) error {
 	next := s.content.copy()
 	accepted := next.Upstreams[upstream]
 	if accepted == nil {
 		accepted = make(map[string]string, len(chosen))
 		next.Upstreams[upstream] = accepted
 	}
-	keep := make(map[string]bool, len(chosen))
 	for _, i := range chosen {
 		key := keyOf(tools[i], digests[i])
 		h := next.historyFor(upstream, key)
@@ -305,13 +313,19 @@ func (s *Store) accept(upstream string, tools []wire.Raw, digests []string, chos
 		}
 		h.Members = membersOf(tools[i])
 		next.keepText(h, tools[i])
-		accepted[key], keep[key] = digests[i], true
+		accepted[key] = digests[i]
 		delete(next.Refused[upstream], key)
 	}
-	if all {
-		gone := func(key string) bool { return !keep[key] }
-		maps.DeleteFunc(accepted, func(key, _ string) bool { return gone(key) })
-		maps.DeleteFunc(next.History[upstream], func(key string, _ *history) bool { return gone(key) })
+	if forget {
+		listed := make(map[string]bool, len(tools))
+		for i, raw := range tools {
+			listed[keyOf(raw, digests[i])] = true
+		}
+		maps.DeleteFunc(accepted, func(key, _ string) bool { return !listed[key] })
+		maps.DeleteFunc(next.History[upstream], func(key string, _ *history) bool { return !listed[key] })
+		maps.DeleteFunc(next.Refused[upstream], func(key, _ string) bool { return !listed[key] })
+	}
+	if len(next.Refused[upstream]) == 0 {
 		delete(next.Refused, upstream)
 	}
 	return s.save(next)

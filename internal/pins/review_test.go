@@ -69,6 +69,48 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
+// Accepting all tools leaves out a refused definition, and keeps what was accepted before it. The name of its tool
+// accepts it.
+func TestAcceptAllButRefused(t *testing.T) {
+	dir := t.TempDir()
+	s := storeIn(t, dir)
+	const other = `{"name":"other"}`
+	heldNow(s, true, pinnedTool)
+	digest := review(t, s, changedTool)[0].Digest
+	if err := s.Decide("files", raws(changedTool), "read", digest, false); err != nil {
+		t.Fatal(err)
+	}
+	accept := func(dryRun bool, only ...string) (added, changed, refused int) {
+		t.Helper()
+		c, err := storeIn(t, dir).Accept("files", raws(changedTool, other), only, dryRun)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(c.New), len(c.Changed), len(c.Refused)
+	}
+	for _, dryRun := range []bool{true, false} {
+		if n, c, r := accept(dryRun); n != 1 || c != 0 || r != 1 {
+			t.Errorf("dry run %t: %d new, %d changed, %d refused", dryRun, n, c, r)
+		}
+	}
+	held := review(t, s, changedTool, other)
+	if len(held) != 1 || !held[0].Refused || held[0].New || held[0].Was == nil {
+		t.Errorf("after all were accepted: %+v", held)
+	}
+	if got := heldNow(s, true, pinnedTool); got != "shown" {
+		t.Errorf("the definition accepted before: %s", got)
+	}
+	if n, c, r := accept(true, "read"); n != 0 || c != 0 || r != 1 {
+		t.Errorf("dry run by name: %d new, %d changed, %d refused", n, c, r)
+	}
+	if n, c, r := accept(false, "read"); n != 0 || c != 1 || r != 0 {
+		t.Errorf("by name: %d new, %d changed, %d refused", n, c, r)
+	}
+	if held = review(t, s, changedTool, other); len(held) != 0 {
+		t.Errorf("after it was accepted by name: %+v", held)
+	}
+}
+
 // A decision is about the definition at which the person looked, and about no other.
 func TestDecideAboutAnother(t *testing.T) {
 	s := storeIn(t, t.TempDir())
