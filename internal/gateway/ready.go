@@ -80,8 +80,8 @@ func sessionCount(n int) string {
 	return fmt.Sprintf("%d sessions", n)
 }
 
-// failingParts returns the store that is away, the issuers whose keys cannot be fetched and a certificate that cannot be
-// renewed, one sentence each.
+// failingParts returns the store that is away, the issuers whose keys cannot be fetched, a certificate that cannot be
+// renewed and the upstreams whose TLS files cannot be used any more, one sentence each.
 func (g *Gateway) failingParts() []string {
 	var all []string
 	if g.auth != nil {
@@ -92,7 +92,7 @@ func (g *Gateway) failingParts() []string {
 			all = append(all, text)
 		}
 	}
-	return all
+	return append(all, g.failingUpstreamTLS()...)
 }
 
 func (g *Gateway) isStarted() bool { return isClosed(g.started) }

@@ -121,9 +121,7 @@ func (g *Gateway) reloadLoop(life context.Context) error {
 			return nil
 		}
 		watcher.Expect(read)
-		if g.certs != nil {
-			_ = g.certs.Reread() // it has logged the error, and the status and the answer have it
-		}
+		g.rereadTLS()
 		r.read = read
 		if err != nil {
 			refused := Changes{Causes: r.causes}
@@ -288,9 +286,12 @@ func (g *Gateway) handleReload(ctx context.Context) (status int, body any) {
 		}
 	}
 	if text := g.failingTLS(); text != "" {
-		report.Failing, report.Noticed = []string{text}, nil // a change of other files is not what was asked about
+		report.Failing = []string{text}
 	} else {
 		report.CertificateRenewed = g.certificateRenewed()
+	}
+	if report.Failing = append(report.Failing, g.failingUpstreamTLS()...); len(report.Failing) > 0 {
+		report.Noticed = nil // a change of other files is not what was asked about
 	}
 	switch {
 	case err == nil:

@@ -25,11 +25,54 @@ func (g *Gateway) failingTLS() string {
 	if g.certs == nil {
 		return ""
 	}
-	err := g.certs.Failure()
+	return failingFiles(g.certs)
+}
+
+// failingUpstreamTLS says of which upstreams new files of the keys ca and client_cert cannot be used, one sentence each.
+func (g *Gateway) failingUpstreamTLS() []string {
+	var all []string
+	for _, e := range g.generation.Load().entries {
+		if files := e.active.Load().tls; files != nil {
+			if text := failingFiles(files); text != "" {
+				all = append(all, fmt.Sprintf("upstream %s: %s", e.name, text))
+			}
+		}
+	}
+	return all
+}
+
+// failingFiles says that new files cannot be used, "" if they are in use. Files that could never be used are the reason
+// why their upstream is down, which others say.
+func failingFiles(files *tlsfiles.Files) string {
+	if _, err := files.Get(); err != nil {
+		return ""
+	}
+	err := files.Failure()
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf("new TLS files cannot be used; the certificate in use expires at %s: %v", tlsfiles.FirstExpiry(g.certs.Get).UTC().Format(time.RFC3339), err)
+	stays := "the old ones stay in use"
+	if at := tlsfiles.FirstExpiry(files.Get); !at.IsZero() {
+		stays = "the certificate in use expires at " + at.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("new TLS files cannot be used; %s: %v", stays, err)
+}
+
+// rereadTLS reads the files of the key tls, and those toward upstreams that have files in use, although they may seem
+// unchanged. Errors are logged, and the status and the answer of a reload have them.
+func (g *Gateway) rereadTLS() {
+	if g.certs != nil {
+		_ = g.certs.Reread()
+	}
+	for _, e := range g.generation.Load().entries {
+		files := e.active.Load().tls
+		if files == nil {
+			continue
+		}
+		if _, err := files.Get(); err == nil {
+			_ = files.Reread()
+		}
+	}
 }
 
 // certificateExpires returns when the certificate of the key tls that is in use expires, nil without one.

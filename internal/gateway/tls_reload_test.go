@@ -61,6 +61,41 @@ func TestReloadReadsTLSFiles(t *testing.T) {
 	}
 }
 
+// A reload that a program asks for reads the files of upstreams again, and names each upstream whose files cannot be used
+// any more. Files that could never be used are a reason why the upstream is down.
+func TestReloadReadsTLSFilesOfUpstreams(t *testing.T) {
+	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
+	ca.WriteFiles(dir)
+	file := filepath.Join(dir, "ca.pem")
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := runFile(t, "upstreams:\n  a: {url: \"https://127.0.0.1:1/mcp\", ca: "+file+"}\n  never: {url: \"https://127.0.0.1:1/mcp\", ca: "+dir+"/none.pem}\n")
+	if r := f.answer(t); r.Failing != nil {
+		t.Errorf("with good files: %+v", r)
+	}
+	if err := os.WriteFile(file, []byte("junk"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const text = "upstream a: new TLS files cannot be used; the old ones stay in use: ca: "
+	if r := f.answer(t); len(r.Failing) != 1 || r.Failing[0] != text+file+" has no certificates in PEM" {
+		t.Errorf("with junk: %+v", r)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if r := f.answer(t); len(r.Failing) != 1 || r.Failing[0] != text+"open "+file+": no such file or directory" {
+		t.Errorf("without the file: %+v", r)
+	}
+	if err := os.WriteFile(file, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := f.answer(t); r.Failing != nil {
+		t.Errorf("with good files again: %+v", r)
+	}
+}
+
 // A reload tells of a change that the gateway has noticed by itself once, and only while the files are those of the change.
 func TestReloadTellsNoticedChange(t *testing.T) {
 	const text = "upstreams: {a: {command: a, disabled: true}}\n"

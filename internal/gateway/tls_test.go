@@ -191,7 +191,7 @@ func TestTLSSessionsResume(t *testing.T) {
 	}
 }
 
-// New files of an upstream's client_cert that cannot be used show in a metric.
+// New files of an upstream's client_cert that cannot be used show in a metric, in /readyz and in the status.
 func TestFailedRenewalOfClientCertificateShows(t *testing.T) {
 	dir, ca := t.TempDir(), gatewaytest.NewAuthority(t)
 	ca.WriteFiles(dir)
@@ -204,8 +204,18 @@ func TestFailedRenewalOfClientCertificateShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	polltest.Until(t, "the metric is 0", func() bool { return gauge(t, g, series) == "0" })
+	const begin, end = "upstream a: new TLS files cannot be used; the certificate in use expires at 2", "tls: failed to find any PEM data in certificate input"
+	if ready := page(t, g, "/readyz"); !strings.Contains(ready, `"failing":["`+begin) || !strings.Contains(ready, end) {
+		t.Errorf("/readyz is %s", ready)
+	}
+	if s, err := g.Status(); err != nil || len(s.Failing) != 1 || !strings.HasPrefix(s.Failing[0], begin) || !strings.HasSuffix(s.Failing[0], end) {
+		t.Errorf("the status is %+v, %v", s, err)
+	}
 	ca.WriteFiles(dir)
 	polltest.Until(t, "the metric is 1", func() bool { return gauge(t, g, series) == "1" })
+	if ready := page(t, g, "/readyz"); strings.Contains(ready, "failing") {
+		t.Errorf("/readyz is %s", ready)
+	}
 }
 
 // New files of tls that cannot be used show in /readyz, in the status and in a metric, with the paths of the files.

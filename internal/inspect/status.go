@@ -123,8 +123,8 @@ type ReloadReport struct {
 	Errors []ReloadError  `json:"errors,omitempty"`
 	// Warnings are those of the configuration, and in the answer also globs that match nothing, as Status.UnmatchedGlobs.
 	Warnings []ReloadError `json:"warnings,omitempty"`
-	// Failing has the failures of what a reload reads beside the configuration: new files of the key tls that cannot be
-	// used. CertificateExpires is when the certificate of that key expires that is in use. Both are only in the answer.
+	// Failing has the failures of what a reload reads beside the configuration: new files of the key tls, or of the
+	// keys ca and client_cert of an upstream, that cannot be used. CertificateExpires is when the certificate of that key expires that is in use. Both are only in the answer.
 	Failing            []string   `json:"failing,omitempty"`
 	CertificateExpires *time.Time `json:"certificate_expires,omitempty"`
 	// CertificateRenewed is when changed files of the key tls were taken into use, if no answer has said so before.
