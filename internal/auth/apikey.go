@@ -31,6 +31,7 @@ const MethodAPIKey = "api-key"
 
 type apiKey struct {
 	id        string
+	formerIDs []string // used by SetKeys only
 	digest    [sha256.Size]byte
 	principal *call.Principal // of sender
 	sender    *Sender
@@ -76,42 +77,60 @@ func newKeys(keys []Key, h hierarchy) (*apiKeys, error) {
 	return s, nil
 }
 
-// SetKeys replaces the API keys for later requests. It returns the identities of the
-// principals whose API key was removed or changed, so that the caller can end their connections. On
-// error, which names the API key, it changes nothing. It must not be called concurrently.
-func (a *Authenticator) SetKeys(keys []Key) (withdrawn []string, err error) {
+// SetKeys replaces the API keys for later requests. It returns from which keys it has taken
+// something, so that the caller can end what began with them. On error, which names the API key, it
+// changes nothing. It must not be called concurrently.
+func (a *Authenticator) SetKeys(keys []Key) (KeyChanges, error) {
 	next, err := newKeys(keys, a.hierarchy)
 	if err != nil {
-		return nil, err
+		return KeyChanges{}, err
 	}
+	changes := KeyChanges{Revoked: make(KeySet), Changed: make(KeySet), Shortened: make(KeySet)}
+	now := a.now()
 	for _, was := range a.keys.Swap(next).all {
-		if k := next.find(&was.digest); k == nil || !was.equal(k) {
-			withdrawn = append(withdrawn, was.principal.Identity())
+		k := next.find(&was.digest)
+		switch {
+		case k == nil || k.principal.Subject != was.principal.Subject || k.expired(now) && !was.expired(now):
+			changes.Revoked.add(was)
+		case !was.sameRights(k):
+			changes.Changed.add(was)
+		case was.outlasts(k):
+			changes.Shortened.add(was)
+		}
+		if k != nil && k.principal.Subject == was.principal.Subject {
+			k.formerIDs = was.formerIDs
+			if k.id != was.id && !slices.Contains(k.formerIDs, was.id) {
+				k.formerIDs = append(slices.Clip(k.formerIDs), was.id)
+			}
 		}
 	}
-	slices.Sort(withdrawn)
-	return withdrawn, nil
+	return changes, nil
 }
 
-// equal reports whether two keys have the same digest, the same principal and the same
-// profiles.
-func (k *apiKey) equal(other *apiKey) bool {
-	return k.digest == other.digest && k.principal.Subject == other.principal.Subject && k.principal.Expires.Equal(other.principal.Expires) &&
-		slices.Equal(k.principal.Groups, other.principal.Groups) && slices.Equal(k.principal.Scopes, other.principal.Scopes) &&
+// sameRights reports whether two keys have the same groups, scopes and profiles.
+func (k *apiKey) sameRights(other *apiKey) bool {
+	return slices.Equal(k.principal.Groups, other.principal.Groups) && slices.Equal(k.principal.Scopes, other.principal.Scopes) &&
 		slices.Equal(k.sender.Profiles, other.sender.Profiles)
+}
+
+// expired reports whether a key is invalid because of the time.
+func (k *apiKey) expired(now time.Time) bool {
+	return !k.principal.Expires.IsZero() && !now.Before(k.principal.Expires)
+}
+
+// outlasts reports whether a key expires later than another one, or never although the other one does.
+func (k *apiKey) outlasts(other *apiKey) bool {
+	mine, its := k.principal.Expires, other.principal.Expires
+	return !its.IsZero() && (mine.IsZero() || mine.After(its))
 }
 
 // outlives reports whether a key expires later than another one. The id decides between keys that expire
 // at the same time, so that the answer is always the same.
 func (k *apiKey) outlives(other *apiKey) bool {
-	mine, its := k.principal.Expires, other.principal.Expires
-	switch {
-	case mine.Equal(its):
+	if k.principal.Expires.Equal(other.principal.Expires) {
 		return k.id > other.id
-	case mine.IsZero() || its.IsZero():
-		return mine.IsZero()
 	}
-	return mine.After(its)
+	return k.outlasts(other)
 }
 
 // findKey returns an API key by its text, nil for none.
@@ -127,7 +146,7 @@ func (a *Authenticator) keySender(text string) (*Sender, *failure) {
 	switch {
 	case key == nil:
 		return nil, errKeyUnknown
-	case !key.principal.Expires.IsZero() && !a.now().Before(key.principal.Expires):
+	case key.expired(a.now()):
 		return nil, errKeyExpired
 	}
 	return key.sender, nil

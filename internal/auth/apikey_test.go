@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -38,9 +39,9 @@ func TestOneOfManyKeys(t *testing.T) {
 	refused(t, a, request("Authorization", "Bearer "+unknown), "unknown_key")
 	// A key that is another principal's from now on is withdrawn, and so is a missing one.
 	was := *a.keys.Load().find(firstDigest(a))
-	withdrawn, err := a.SetKeys([]Key{{ID: "eve", SHA256: fmt.Sprintf("%x", was.digest)}, {ID: "new", SHA256: digest}})
-	if err != nil || len(withdrawn) != 1000 || !slices.Contains(withdrawn, was.principal.Key()) || !slices.IsSorted(withdrawn) {
-		t.Errorf("%d withdrawn, %v", len(withdrawn), err)
+	changes, err := a.SetKeys([]Key{{ID: "eve", SHA256: fmt.Sprintf("%x", was.digest)}, {ID: "new", SHA256: digest}})
+	if err != nil || len(changes.Revoked) != 1000 || !changes.Revoked.Has(was.principal) || len(changes.Changed)+len(changes.Shortened) > 0 {
+		t.Errorf("%d revoked, %v", len(changes.Revoked), err)
 	}
 	accepted(t, a, request("Authorization", "Bearer "+unknown))
 }
@@ -62,12 +63,68 @@ func TestKeysOfOnePrincipal(t *testing.T) {
 	if x := a.Examine(t.Context(), second, ""); x.Checks[0].Value != "ci-2" || x.Principal.Subject != "ci" {
 		t.Errorf("the examination has %+v", x)
 	}
-	withdrawn, err := a.SetKeys([]Key{next})
-	if err != nil || !slices.Equal(withdrawn, []string{was.Identity()}) {
-		t.Errorf("withdrawn: %q, %v", withdrawn, err)
+	changes, err := a.SetKeys([]Key{next})
+	if err != nil || !changes.Revoked.Has(was) || changes.Revoked.Has(is) || !changes.HasSubject(is) {
+		t.Errorf("changes: %v, %v", changes, err)
 	}
 	refused(t, a, request("Authorization", "Bearer "+first), "unknown_key")
 	accepted(t, a, request("Authorization", "Bearer "+second))
+}
+
+// SetKeys says what it takes from a key. A key that gets another id keeps its rights, and what began
+// under the former id can still be found.
+func TestKeyChanges(t *testing.T) {
+	_, digest := NewKey()
+	_, other := NewKey()
+	now := time.Now()
+	key := func(id string, until time.Duration, groups ...string) Key {
+		k := Key{ID: id, Subject: "ci", SHA256: digest, Groups: groups}
+		if until != 0 {
+			k.Expires = now.Add(until)
+		}
+		return k
+	}
+	for name, tt := range map[string]struct {
+		before, after Key
+		want          string
+	}{
+		"the same":                    {key("a", 0), key("a", 0), ""},
+		"another id":                  {key("a", 0), key("b", 0), ""},
+		"expires in the future":       {key("a", 0), key("a", time.Hour), "shortened"},
+		"expires sooner":              {key("a", 2*time.Hour), key("a", time.Hour), "shortened"},
+		"expires later":               {key("a", time.Hour), key("a", 2*time.Hour), ""},
+		"expires no longer":           {key("a", time.Hour), key("a", 0), ""},
+		"expires in the past":         {key("a", 0), key("a", -time.Hour), "revoked"},
+		"had expired":                 {key("a", -time.Hour), key("a", -time.Hour), ""},
+		"groups":                      {key("a", 0), key("a", 0, "staff"), "changed"},
+		"groups, expires sooner":      {key("a", 0), key("a", time.Hour, "staff"), "changed"},
+		"groups, expires in the past": {key("a", 0), key("a", -time.Hour, "staff"), "revoked"},
+		"another digest":              {key("a", 0), Key{ID: "a", Subject: "ci", SHA256: other}, "revoked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAuth(t, Options{Keys: []Key{tt.before}, Now: func() time.Time { return now }})
+			was := a.Configured(MethodAPIKey, "ci").Principal()
+			got := func(after ...Key) (kinds []string) {
+				t.Helper()
+				c, err := a.SetKeys(after)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for kind, set := range map[string]KeySet{"revoked": c.Revoked, "changed": c.Changed, "shortened": c.Shortened} {
+					if set.Has(was) {
+						kinds = append(kinds, kind)
+					}
+				}
+				return kinds
+			}
+			if kinds := got(tt.after); strings.Join(kinds, " ") != tt.want {
+				t.Errorf("%q, want %q", kinds, tt.want)
+			}
+			if kinds := got(); (tt.want == "" || tt.want == "shortened") && !slices.Equal(kinds, []string{"revoked"}) {
+				t.Errorf("removed: %q", kinds)
+			}
+		})
+	}
 }
 
 // firstDigest returns the digest of some key.

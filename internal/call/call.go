@@ -157,8 +157,9 @@ type Principal struct {
 	Groups     []string
 	Scopes     []string
 	AuthMethod string // "none", "api-key", "jwt", "mtls" or "local"
-	// KeyID is the id of the API key, "" for other credentials. It is for the log and the audit,
-	// and no part of Key and Identity: a principal may replace one key by another.
+	// KeyID is the id of the API key, "" for other credentials. The log and the audit have it, and
+	// sessions end if the key that began them is revoked. It is no part of Key and Identity: a
+	// principal may replace one key by another.
 	KeyID  string
 	Claims wire.Raw // the claims of the access token, an object; nil for none
 	// Expires is when the credentials expire, zero for never. Requests are authenticated

@@ -58,21 +58,20 @@ func certificatesOf(a *config.Auth) (rules []auth.CertificateRule) {
 }
 
 // Reload gives an authenticator the API keys and the rules of certificates of a new configuration.
-// It returns the identities of principals whose key was removed or changed, and whether the rules
-// of certificates differ: other rules may have given a principal its groups or profiles. Their
-// sessions must end. On error, the part that it concerns has not changed. Reload must not be called
-// concurrently.
-func Reload(a *auth.Authenticator, before, now *config.Config) (withdrawn []string, certificates bool, err error) {
+// It returns from which keys something was taken, and whether the rules of certificates differ: other
+// rules may have given a principal its groups or profiles, so the sessions of all must end. On error,
+// the part that it concerns has not changed. Reload must not be called concurrently.
+func Reload(a *auth.Authenticator, before, now *config.Config) (keys auth.KeyChanges, certificates bool, err error) {
 	if now.Auth.Has(config.AuthKey) {
-		if withdrawn, err = a.SetKeys(keysOf(&now.Auth)); err != nil {
-			return nil, false, err
+		if keys, err = a.SetKeys(keysOf(&now.Auth)); err != nil {
+			return auth.KeyChanges{}, false, err
 		}
 	}
 	if rules := certificatesOf(&now.Auth); now.Auth.Has(config.AuthMTLS) && !reflect.DeepEqual(rules, certificatesOf(&before.Auth)) {
 		err = a.SetCertificates(rules)
 		certificates = err == nil
 	}
-	return withdrawn, certificates, err
+	return keys, certificates, err
 }
 
 func impliedScopes(cfg *config.Config) (all []auth.ImpliedScopes) {

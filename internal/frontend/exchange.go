@@ -20,6 +20,7 @@ import (
 // Causes with which calls end, see context.Cause.
 var (
 	errRevoked    = errors.New("the credentials of the client were revoked")
+	errRights     = errors.New("the rights of the client have changed")
 	errNoEra      = errors.New("the profile serves legacy clients no longer")
 	errNoProfile  = errors.New("the configuration has this profile no longer")
 	errStopped    = errors.New("the gateway is shutting down")

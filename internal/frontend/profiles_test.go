@@ -93,7 +93,7 @@ func TestEndsOfSessionsInProfiles(t *testing.T) {
 	}
 	p.s.EndProfiles(func(profile string) bool { return profile == "ops" })
 	expect(func(_, profile string) bool { return profile == "ops" })
-	p.s.Revoke([]string{(&call.Principal{Subject: "ann", AuthMethod: "api-key"}).Identity()})
+	p.s.Revoke(func(p *call.Principal) bool { return p.Subject == "ann" })
 	expect(func(who, profile string) bool { return profile == "ops" || who == "ann" })
 }
 

@@ -3,7 +3,6 @@ package frontend
 import (
 	"context"
 	"hash/maphash"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -194,16 +193,28 @@ func (s *Server) Stop() {
 	s.sessionless.cancel(errStopped)
 }
 
-// Revoke ends the sessions, peers and listen streams of the principals with these
-// identities in all profiles, because their credentials were revoked. Running calls of
-// modern clients continue. Revoke does not block.
-func (s *Server) Revoke(identities []string) {
-	s.endOf(func(p *call.Principal) bool { return slices.Contains(identities, p.Identity()) }, errRevoked)
-}
+// Revoke ends the sessions, peers and listen streams that principals that match have
+// begun, in all profiles, because their credentials were revoked. Running calls of modern
+// clients continue. Revoke does not block.
+func (s *Server) Revoke(match func(*call.Principal) bool) { s.endOf(match, errRevoked) }
 
-// RevokeMethod is Revoke for all principals with a method of authentication.
-func (s *Server) RevokeMethod(method string) {
-	s.endOf(func(p *call.Principal) bool { return p.AuthMethod == method }, errRevoked)
+// ChangeRights is Revoke for principals whose credentials are still valid, with other
+// rights: a stream without a later request would keep the old ones.
+func (s *Server) ChangeRights(match func(*call.Principal) bool) { s.endOf(match, errRights) }
+
+// EndStreams ends listen streams and peers of principals that match, because their
+// credentials expire sooner than when these began. Peers end when their running requests
+// are answered. It also ends the connections of GET streams in sessions of owners that
+// match, which may have begun with other credentials than the session; clients resume
+// them. Sessions over streamable HTTP and all calls continue. EndStreams does not block.
+func (s *Server) EndStreams(match, owners func(*call.Principal) bool) {
+	s.sessions.Disconnect(owners)
+	s.listens.endIf(match)
+	s.peers.each(func(p *peer) {
+		if match(p.principal) {
+			p.drain()
+		}
+	})
 }
 
 // EndProfiles ends the sessions, peers and listen streams in each profile that matches,

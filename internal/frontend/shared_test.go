@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/frontend/session"
 	"mcpgateway/internal/sessionstore"
 	sharedstore "mcpgateway/internal/store"
@@ -327,7 +328,7 @@ func TestEndedEverywhere(t *testing.T) {
 			}
 		},
 		"revocation": func(c *cluster, _ string) {
-			c.all[0].RevokeMethod("api-key")
+			c.all[0].Revoke(func(p *call.Principal) bool { return p.AuthMethod == "api-key" })
 			synctest.Wait()
 		},
 	} {

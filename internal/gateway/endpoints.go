@@ -58,17 +58,23 @@ func (g *Gateway) setEndpoints(gen *generation) {
 }
 
 // setClients applies the API keys and the rules of certificates of a new configuration, and ends
-// the sessions of principals that it takes something from.
+// the sessions and streams that began with credentials that it takes something from.
 func (g *Gateway) setClients(before, cfg *config.Config) error {
 	if g.auth == nil {
 		return nil
 	}
-	withdrawn, certificates, err := clientauth.Reload(g.auth, before, cfg)
-	if len(withdrawn) > 0 {
-		g.front.Revoke(withdrawn)
+	keys, certificates, err := clientauth.Reload(g.auth, before, cfg)
+	if len(keys.Revoked) > 0 {
+		g.front.Revoke(keys.Revoked.Has)
+	}
+	if len(keys.Changed) > 0 {
+		g.front.ChangeRights(keys.Changed.Has)
+	}
+	if len(keys.Revoked)+len(keys.Changed)+len(keys.Shortened) > 0 {
+		g.front.EndStreams(keys.Shortened.Has, keys.HasSubject)
 	}
 	if certificates {
-		g.front.RevokeMethod(auth.MethodCertificate)
+		g.front.ChangeRights(func(p *call.Principal) bool { return p.AuthMethod == auth.MethodCertificate })
 	}
 	return err
 }

@@ -1,14 +1,17 @@
 package gateway
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/wire"
 )
 
 // listening opens a stream without an end, and returns it.
@@ -29,11 +32,12 @@ func (a *attackTest) listening(ctx context.Context, verb, who, body string, head
 	return resp
 }
 
+const listen = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{` +
+	`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+
 // If a reload removes a key or changes its rights, the key is invalid at once, and its sessions
 // and streams end, in all profiles. Other keys are not affected.
 func TestReloadWithdrawsKeys(t *testing.T) {
-	const listen = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{` +
-		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	a := startAttack(t, "")
 	later := map[string]func(keys []config.APIKey) []config.APIKey{
 		"taken out": func(keys []config.APIKey) []config.APIKey { return keys[1:] },
@@ -96,6 +100,117 @@ func TestReloadWithdrawsKeys(t *testing.T) {
 				if err := <-end; !errors.Is(err, context.Canceled) {
 					t.Errorf("a stream of bob's had ended: %v", err)
 				}
+			}
+		})
+	}
+}
+
+// calling calls the tool "ask" in a session. It returns the id of the question, and a function that
+// returns the last message of the stream.
+func (a *attackTest) calling(who, session string) (ask string, last func() string) {
+	a.t.Helper()
+	resp := a.listening(a.t.Context(), http.MethodPost, who, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"legacy__ask","arguments":{}}}`, "Mcp-Session-Id", session)
+	in := bufio.NewScanner(resp.Body)
+	for ask == "" && in.Scan() {
+		if data, ok := strings.CutPrefix(in.Text(), "data: "); ok && strings.Contains(data, wire.MethodElicit) {
+			ask = string(wire.ValueOf(wire.Raw(data)).Get("id").Raw())
+		}
+	}
+	return ask, func() (text string) {
+		defer resp.Body.Close()
+		for in.Scan() {
+			if data, ok := strings.CutPrefix(in.Text(), "data: "); ok {
+				text = data
+			}
+		}
+		return text
+	}
+}
+
+// A session and its calls end only if the key that began the session is revoked, or has other rights,
+// and the error says which. A key that is going to expire, and other keys of the same subject, are not
+// affected. Streams that may have begun with the key end.
+func TestReloadOfOneKeyOfASubject(t *testing.T) {
+	a := startAttack(t, "")
+	const revoked, changed = "the credentials of the client were revoked", "the rights of the client have changed"
+	for name, tt := range map[string]struct {
+		change func(ann *config.APIKey) (removed bool)
+		ends   string // why the call of the changed key ends, "" if it continues
+		status int    // of the next request in the session of the changed key
+	}{
+		"expires in the future": {func(ann *config.APIKey) bool {
+			ann.Expires = time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+			return false
+		}, "", http.StatusOK},
+		"expires in the past": {func(ann *config.APIKey) bool { ann.Expires = "2020-01-01"; return false }, revoked, http.StatusUnauthorized},
+		"removed":             {func(*config.APIKey) bool { return true }, revoked, http.StatusUnauthorized},
+		"other rights":        {func(ann *config.APIKey) bool { ann.Groups = []string{"staff"}; return false }, changed, http.StatusNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reload := func(keys ...config.APIKey) {
+				t.Helper()
+				cfg := *a.g.cfg
+				cfg.Auth.APIKeys = keys
+				if _, err := a.g.Reload(t.Context(), &cfg); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ann := config.APIKey{ID: "ann", SHA256: digestOf(keyOf("ann"))}
+			next := config.APIKey{ID: "ann-2", Subject: "ann", SHA256: digestOf(keyOf("ann-2"))}
+			reload(ann, next)
+			sessions, asks, last := map[string]string{}, map[string]string{}, map[string]func() string{}
+			for _, who := range []string{"ann", "ann-2"} {
+				sessions[who] = a.session(who)
+				asks[who], last[who] = a.calling(who, sessions[who])
+			}
+			patient, leave := context.WithCancel(t.Context())
+			defer leave()
+			streams := map[string][]*http.Response{"ann": {a.listening(patient, http.MethodGet, "ann", "", "Mcp-Session-Id", sessions["ann-2"])}}
+			for _, who := range []string{"ann", "ann-2"} {
+				streams[who] = append(streams[who], a.listening(patient, http.MethodPost, who, listen, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen"))
+			}
+			if removed := tt.change(&ann); removed {
+				reload(next)
+			} else {
+				reload(ann, next)
+			}
+			for i, stream := range streams["ann"] {
+				text, err := io.ReadAll(stream.Body)
+				if err != nil {
+					t.Errorf("a stream of the changed key breaks off: %v", err)
+				}
+				stream.Body.Close()
+				if i == 0 { // the session's: the other key resumes it
+					_, id, ok := strings.Cut(string(text), "id: ")
+					if !ok {
+						t.Errorf("the stream has no event with an id: %q", text)
+					}
+					id, _, _ = strings.Cut(id, "\n")
+					streams["ann-2"] = append(streams["ann-2"], a.listening(patient, http.MethodGet, "ann-2", "", "Mcp-Session-Id", sessions["ann-2"], "Last-Event-ID", id))
+				}
+			}
+			for who, want := range map[string]string{"ann": tt.ends, "ann-2": ""} {
+				if want == "" {
+					want = `"accept"`
+					if status, _, text := a.legacy(who, sessions[who], `{"jsonrpc":"2.0","id":`+asks[who]+`,"result":{"action":"accept"}}`); status != http.StatusAccepted {
+						t.Errorf("the answer of %s: %d %s", who, status, text)
+					}
+				}
+				if text := last[who](); !strings.Contains(text, want) {
+					t.Errorf("the call of %s: %s, want %s", who, text, want)
+				}
+			}
+			for who, want := range map[string]int{"ann": tt.status, "ann-2": http.StatusOK} {
+				if status, _, text := a.legacy(who, sessions[who], `{"jsonrpc":"2.0","id":2,"method":"ping"}`); status != want {
+					t.Errorf("the next request of %s: %d %s", who, status, text)
+				}
+			}
+			leave()
+			for _, stream := range streams["ann-2"] {
+				if _, err := io.Copy(io.Discard, stream.Body); !errors.Is(err, context.Canceled) {
+					t.Errorf("a stream of the other key had ended: %v", err)
+				}
+				stream.Body.Close()
 			}
 		})
 	}

@@ -281,6 +281,17 @@ func (s *Session) endStreams() {
 	}
 }
 
+func (s *Session) disconnect() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Tied {
+		return
+	}
+	for _, st := range s.streams {
+		st.Disconnect()
+	}
+}
+
 func (s *Session) endStreamsLocked() {
 	for _, st := range s.streams {
 		st.End()

@@ -330,6 +330,18 @@ func (t *Table) EndStreams() {
 	}
 }
 
+// Disconnect ends the connections of streams of the sessions of principals that match, except of tied
+// sessions. Clients can resume the streams.
+func (t *Table) Disconnect(match func(*call.Principal) bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, s := range t.byID {
+		if match(s.Principal) {
+			s.disconnect()
+		}
+	}
+}
+
 // NotifyLists tells each client which lists have changed for it. changed is called
 // without a lock.
 func (t *Table) NotifyLists(changed func(*call.Principal, *call.Client) stream.ListChanges) {

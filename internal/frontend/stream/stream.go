@@ -250,6 +250,13 @@ func (st *Stream) prime() {
 	}
 }
 
+// Disconnect ends the connection that carries the stream. The client can resume the stream.
+func (st *Stream) Disconnect() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.disconnect()
+}
+
 // disconnect takes the stream off its connection, which ends. The caller holds mu.
 func (st *Stream) disconnect() {
 	if st.conn != nil {
