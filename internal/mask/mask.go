@@ -17,8 +17,8 @@ const Placeholder = "[redacted]"
 // called concurrently. The cost of masking grows with the text, not with the number
 // of secrets.
 type Secrets struct {
-	// KeyPrefix begins credentials that are hidden by their form: the letters and digits after it are hidden, whoever
-	// made them up. "" means none. It must not change after the first use.
+	// KeyPrefix begins credentials that are hidden by their form: the letters and digits after it are hidden, also
+	// those of no known key. "" means none. It must not change after the first use.
 	KeyPrefix string
 
 	configured atomic.Pointer[index]

@@ -61,7 +61,7 @@ func TestKeysAreHiddenByTheirForm(t *testing.T) {
 	}
 }
 
-// A token that was learned before a text came is hidden in it, whoever learns others meanwhile.
+// A token that was learned before a text came is hidden in it, also while others are learned.
 func TestTokensAreLearnedConcurrently(t *testing.T) {
 	s := &Secrets{}
 	for i := range maxTokens - 1000 { // an index becomes full

@@ -224,7 +224,7 @@ type Change struct {
 }
 
 // Accept accepts the tools of a list, or only those with the names in only if there are any. A definition that a
-// person has refused is accepted only by name: whoever accepts all may not know of the refusal. With
+// person has refused is accepted only by name: a person who accepts all may not know of the refusal. With
 // dryRun it only returns what that would change. A name that is not listed is an *UnknownToolError.
 func (s *Store) Accept(upstream string, tools []wire.Raw, only []string, dryRun bool) (Change, error) {
 	s.mu.Lock()
