@@ -136,6 +136,10 @@ func (x *exchange) outcome(res call.Result, err error) answer {
 	switch {
 	case cause == session.ErrCancelled, cause == errClientGone, cause == context.Canceled: // the connection has ended
 		return answer{noResponse: true}
+	case err == nil && res.Raw != nil && withdrawn(cause):
+		// The end of the call has answered its questions too, so that the upstream may have
+		// finished it before the handler noticed.
+		return answer{err: wire.Errorf(wire.CodeInternal, "%s", cause)}
 	case err == nil && res.Raw != nil:
 		return answer{result: res, handled: true}
 	}
@@ -155,6 +159,15 @@ func (x *exchange) outcome(res call.Result, err error) answer {
 	a := answer{err: answered, handled: true}
 	a.refused, _ = errors.AsType[*call.Refused](err)
 	return a
+}
+
+// withdrawn reports whether a call ended because its client may no longer have the result.
+func withdrawn(cause error) bool {
+	switch cause {
+	case errRevoked, errRights, errNoEra, errNoProfile:
+		return true
+	}
+	return false
 }
 
 // handle has the call handled.
