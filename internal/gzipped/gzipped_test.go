@@ -55,9 +55,6 @@ func TestTextIsTheEndOfManyMembers(t *testing.T) {
 			var shared Text
 			for _, begin := range []string{"", "1", `{"jsonrpc":"2.0","id":7,"result":`, strings.Repeat("long", 20_000), random(maxStored), random(2*maxStored + 1)} {
 				out, cut, stream := shared.Append([]byte("before"), []byte(begin), pieces...)
-				if n := len(out) - len("before"); n > Overhead(len(begin)) {
-					t.Errorf("%d bytes for a beginning of %d, Overhead says %d", n, len(begin), Overhead(len(begin)))
-				}
 				member := append(append(bytes.Clone(out[len("before"):cut]), stream...), out[cut:]...)
 				if got := decode(t, member); got != begin+strings.Join(text, "") {
 					t.Errorf("a beginning of %d bytes: decoded %.60q", len(begin), got)

@@ -21,12 +21,7 @@ type Text struct {
 // header is that of a member without a name and a time.
 const header = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
-const (
-	headerSize  = len(header)
-	trailerSize = 8
-	maxStored   = 1<<16 - 1 // bytes in one stored block
-	storedSize  = 5         // of the header of a stored block
-)
+const maxStored = 1<<16 - 1 // bytes in one stored block
 
 // Append appends to dst the parts of a member that contains begin followed by the text,
 // except the compressed text: the member is dst[:cut] from the old end of dst on,
@@ -51,9 +46,6 @@ func (t *Text) Append(dst, begin []byte, text ...[]byte) (out []byte, cut int, s
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(begin)+t.size))
 	return dst, cut, t.stream
 }
-
-// Overhead returns how many bytes Append appends at most for n bytes of begin.
-func Overhead(n int) int { return headerSize + n + storedSize*(n/maxStored+1) + trailerSize }
 
 // writers compress texts that are sent many times.
 var writers = sync.Pool{New: func() any { return newWriter(flate.DefaultCompression) }}

@@ -84,7 +84,7 @@ upstreams:
 func TestImportRecognizesSameServer(t *testing.T) {
 	t.Setenv("HOME", "/home/u")
 	t.Setenv("KEY", "s3cret")
-	im, err := Import(
+	im, err := Options{}.Import(
 		File{Name: "claude.json", Folder: "/home/u", Data: []byte(`{"mcpServers": {"files": {"command": "npx", "args": ["/home/u/notes", "{file:/k}"], "env": {"KEY": "s3cret"}}}}`)},
 		File{Name: "cursor.json", Folder: "/home/u/.cursor", Data: []byte(`{"mcpServers": {"files": {"command": "npx", "args": ["${userHome}/notes", "{file:/k}"], "env": {"KEY": "${env:KEY}"}}}}`)},
 		File{Name: "other.json", Folder: "/home/u", Data: []byte(`{"mcpServers": {"files": {"command": "npx", "args": ["/home/u/notes", "{file:/other}"], "env": {"KEY": "s3cret"}}}}`)},

@@ -92,10 +92,8 @@ type Variable struct {
 // Import translates hosts' configurations into one gateway.yaml. Values of env and headers and recognized
 // secrets become references to environment variables, see the package comment; neither the YAML nor a
 // warning contains them. The same files give the same result in the same environment. The error is
-// [configfile.Errors]: a file cannot be parsed, or has no servers that can be used.
-func Import(files ...File) (*Result, error) { return Options{}.Import(files...) }
-
-// Import is [Import] with options. With Into it is no error if every server is left out.
+// [configfile.Errors]: a file cannot be parsed, or has no servers that can be used; with Into it is no error
+// if every server is left out.
 func (o Options) Import(files ...File) (*Result, error) {
 	im := &importer{Options: o, inputs: make(map[string]*placeholder)}
 	var errs configfile.Errors

@@ -47,7 +47,7 @@ func TestImport(t *testing.T) {
 				folder = "/home/u/app"
 			}
 			host := File{Name: file, Data: data, Folder: folder}
-			im, err := Import(host)
+			im, err := Options{}.Import(host)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestImport(t *testing.T) {
 				t.Errorf("a secret is left:\n%s", got)
 			}
 			golden(t, filepath.Join("testdata", file+".golden"), got)
-			again, err := Import(host)
+			again, err := Options{}.Import(host)
 			if err != nil || describe(again) != got {
 				t.Error("a second import of the same file has another result")
 			}
@@ -129,7 +129,7 @@ func loads(t *testing.T, im *Result) {
 }
 
 func TestImportSeveralFiles(t *testing.T) {
-	im, err := Import(
+	im, err := Options{}.Import(
 		File{Name: "a.json", Folder: "/a", Data: []byte(`{"mcpServers": {"github": {"command": "gh", "env": {"TOKEN": "s3cret"}}, "x": {"command": "./x", "cwd": "sub"}}}`)},
 		File{Name: "b.json", Folder: "/b", Data: []byte(`{"servers": {"github": {"command": "gh", "env": {"TOKEN": "s3cret"}}, "x": {"command": "./x", "cwd": "sub"}, "GitHub": {"command": "gh", "env": {"TOKEN": "other-s3cret"}}}}`)},
 	)
@@ -157,7 +157,7 @@ func TestImportErrors(t *testing.T) {
 		{"a.toml", "a = 1\n", `a.toml:1:1: no servers; they are looked for under mcpServers, servers, mcp, mcp_servers, context_servers, extensions and projects, as hosts write them`},
 		{"gateway.yaml", "upstreams: {a: {command: x}}", `gateway.yaml:1:1: upstreams: this is already a configuration of the gateway; use it with gateway run -c`},
 	} {
-		_, err := Import(File{Name: tc.name, Data: []byte(tc.data), Folder: "/"})
+		_, err := Options{}.Import(File{Name: tc.name, Data: []byte(tc.data), Folder: "/"})
 		if err == nil || err.Error() != tc.want {
 			t.Errorf("%s: got\n%v\nwant\n%s", tc.data, err, tc.want)
 		}
@@ -178,7 +178,7 @@ func TestImportLeavesNoSecret(t *testing.T) {
 			      "env": {"ANYTHING": %q, "FOO_TOKEN": "x%s", "CONFIG": "{\"a\": \"%s\"}"}},
 			"b": {"url": "https://me:%s@h.example/mcp?key=%s", "headers": {"X-Whatever": "Bearer %s"}}}}`,
 			s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11])
-		im, err := Import(File{Name: "x.json", Data: []byte(file), Folder: "/x"})
+		im, err := Options{}.Import(File{Name: "x.json", Data: []byte(file), Folder: "/x"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +196,7 @@ func TestImportLeavesNoSecret(t *testing.T) {
 // do not.
 func TestImportFindsTokensAmongArguments(t *testing.T) {
 	const plain = "@modelcontextprotocol/server-filesystem@2025.11.25"
-	im, err := Import(File{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {"a": {"command": "npx", "args": [
+	im, err := Options{}.Import(File{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {"a": {"command": "npx", "args": [
 		"` + plain + `", "0f8fad5b-d9cb-469f-a165-70867728950e", "ghp_s3cretAbCdEfGh12", "run:AKIAIOSFODNN7EXAMPLE", "--key", "-s3cretAbC1d2E3f4G5", "--max-tokens", "500",
 		"-eFOO=hunter2", "ghcr.io/a/b@sha256:9f86d081884c7d659a2feaa0c55ad0159f86d081884c7d659a2feaa0c55ad015"]}}}`)})
 	if err != nil {
@@ -218,7 +218,7 @@ func TestImportFindsTokensAmongArguments(t *testing.T) {
 // Passwords without a known form are recognized by the name of their variable and as part of URLs,
 // even of URLs that are not escaped.
 func TestImportFindsPasswords(t *testing.T) {
-	im, err := Import(File{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {
+	im, err := Options{}.Import(File{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {
 		"a": {"command": "x", "cwd": "/${DB_PASSWORD:-hunter}", "args": ["${DB_PASSWORD:-hunter}", "${PORT:-80}",
 			"postgres://me:p#hunter@h/d", "postgres://me:p/hunter@h/d", "postgres://me:p?hunter@h/d", "https://h:8080/p/@scope/b?x=y", "https://h:${PORT}/a@b"]},
 		"b": {"url": "https://h.example/${MY_TOKEN:-hunter}/mcp"}, "c": {"url": "https://me:p/hunter@h.example/mcp"}}}`)})
@@ -300,7 +300,7 @@ func TestImportEnvFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im, err := Import(File{Name: "x.json", Data: text, Folder: "/x"})
+	im, err := Options{}.Import(File{Name: "x.json", Data: text, Folder: "/x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ func TestImportEnvFile(t *testing.T) {
 
 // A variable of env_file cannot refer to a file, so a value that does stays in gateway.yaml.
 func TestImportValueWithFile(t *testing.T) {
-	im, err := Import(File{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {"a": {"command": "x", "env": {"KEY": "key-{file:/k}"}}}}`)})
+	im, err := Options{}.Import(File{Name: "x.json", Folder: "/x", Data: []byte(`{"mcpServers": {"a": {"command": "x", "env": {"KEY": "key-{file:/k}"}}}}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +392,7 @@ func FuzzImport(f *testing.F) {
 		if len(data) > 1<<14 {
 			return
 		}
-		im, err := Import(File{Name: "f" + ends[int(language)%len(ends)], Data: bytes.Clone(data), Folder: "/f"})
+		im, err := Options{}.Import(File{Name: "f" + ends[int(language)%len(ends)], Data: bytes.Clone(data), Folder: "/f"})
 		if err != nil {
 			for _, e := range err.(configfile.Errors) {
 				if e.Line < 1 || e.Col < 1 || e.Line > 1+lineEnds(data) {
@@ -467,7 +467,7 @@ func TestProgramsVariables(t *testing.T) {
 		`"--token","${AUTH:-x}"],"env":{"AUTH":"s3cret"}`:                                                 `args: [--token, '${AUTH}']`,
 		`"--token","${AUTH}"],"env":{"OTHER":"s3cret"}`:                                                   `args: [--token, '${AUTH}']`,
 	} {
-		im, err := Import(File{Name: "mcp.json", Data: []byte(`{"mcpServers":{"r":{"command":"npx","args":[` + args + `}}}`), Folder: "/home/u"})
+		im, err := Options{}.Import(File{Name: "mcp.json", Data: []byte(`{"mcpServers":{"r":{"command":"npx","args":[` + args + `}}}`), Folder: "/home/u"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -481,10 +481,10 @@ func TestProgramsVariables(t *testing.T) {
 // The file of Claude Code has the history of its projects, and may be far larger than a configuration.
 func TestImportOfLargeFile(t *testing.T) {
 	file := `{"history": ["` + strings.Repeat("x", 2*configfile.MaxSize) + `"], "mcpServers": {"a": {"command": "x"}}}`
-	if im, err := Import(File{Name: "x.json", Data: []byte(file), Folder: "/"}); err != nil || im.Upstreams != 1 {
+	if im, err := (Options{}).Import(File{Name: "x.json", Data: []byte(file), Folder: "/"}); err != nil || im.Upstreams != 1 {
 		t.Errorf("%+v, %v", im, err)
 	}
-	_, err := Import(File{Name: "x.json", Data: make([]byte, maxFile+1), Folder: "/"})
+	_, err := Options{}.Import(File{Name: "x.json", Data: make([]byte, maxFile+1), Folder: "/"})
 	if err == nil || err.Error() != "x.json:1:1: is larger than 64MiB" {
 		t.Error(err)
 	}
