@@ -55,17 +55,6 @@ func (v *View) HeldReason(public string) string {
 	return ""
 }
 
-// UnknownAt returns the upstream to which a public name would belong and of whose items of this kind nothing is known now, ""
-// if there is none. Like RefusalOf it is for the audit and for operators: it does not ask what the caller may know.
-func (v *View) UnknownAt(kind call.Kind, public string) string {
-	for _, p := range v.table.parts {
-		if _, _, ok := v.nameAt(kind, public, p); ok && p.unknown(kind) != nil && !v.elsewhere(kind, p, public) {
-			return p.Upstream()
-		}
-	}
-	return ""
-}
-
 // NameOf returns the name by which the caller may use an item here, by its public name without a profile, or "".
 func (v *View) NameOf(kind call.Kind, ordinary string) string {
 	if v.table.ordinary == nil {

@@ -1,17 +1,12 @@
 package catalog
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/canonical"
-	"mcpgateway/internal/conform"
-	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
@@ -44,34 +39,6 @@ type listings struct {
 	extensions   wire.Raw
 	capabilities capability
 	undescribed  bool // one of unavailable is on its first attempt, and nothing is known of it
-}
-
-// Target is the item to which a public name leads.
-type Target struct {
-	Part   *Part
-	Kind   call.Kind // Resource for a URI that is not the text of a template, also for a Template
-	Public string
-	Native string
-	Entry  *Entry // nil for an unlisted URI
-	// Policy is the policy for the item.
-	Policy *policy.ItemPolicy
-	// misspelledAt is the part to which a URI would lead if it were canonical. It is set only
-	// for a URI that does not resolve, and only if the caller may know the part.
-	misspelledAt *Part
-	ordinary     string // the public name without a profile, if it differs and there is no Entry
-	// Unconfirmed says that the catalog of the upstream is unknown, so there may be no such
-	// item, or the configuration may hide or rename it: see [View.ResolveUnavailable].
-	Unconfirmed bool
-}
-
-// Unavailable is an upstream whose items are missing in a list, or may be outdated because the
-// upstream does not answer the list.
-type Unavailable struct {
-	Upstream string
-	Since    time.Time
-	Reason   string
-	Starting bool   // its first attempt to connect has not ended
-	Detail   string // see [Down]
 }
 
 // newView makes a view. It takes the listings from existing, which returns those of another
@@ -412,62 +379,6 @@ func unlistedItem(p *Part, public, native string) policy.Item {
 	return it
 }
 
-// PolicyItem returns the target for policy.
-func (t Target) PolicyItem() policy.Item {
-	if t.Entry != nil {
-		it := t.Entry.policyItem()
-		it.Kind = t.Kind
-		return it
-	}
-	return unlistedItem(t.Part, t.Public, t.Native)
-}
-
-// Misspelling says why the URI of SpellingError is not canonical, without any part of it. It is ""
-// for another target.
-func (t Target) Misspelling() string {
-	if t.misspelledAt == nil {
-		return ""
-	}
-	return cmp.Or(canonical.Violation(t.Native), "its prefix is not the usual one")
-}
-
-// SpellingError returns the error for a URI that policy refuses because it is neither
-// listed nor canonical, nil for another target. The error does not depend on whether there
-// is such a resource.
-func (t Target) SpellingError() *wire.Error {
-	p := t.misspelledAt
-	if p == nil {
-		return nil
-	}
-	why := t.Misspelling()
-	advice := "it has no canonical spelling"
-	if native, ok := canonical.URI(t.Native); ok {
-		advice = fmt.Sprintf("use %q", p.naming.PublicURI(native))
-	}
-	return wire.Errorf(wire.CodeInvalidParams, "the URI of an unlisted resource must be canonical, and this one is not: %s; %s", why, advice)
-}
-
-// ResultChecker returns the checker for results of the target: the answer of its
-// upstream to a request of the method, under public names. rev is the revision
-// that the upstream answered in, "" for the one that it is known to speak.
-func (v *View) ResultChecker(t Target, method string, rev wire.Revision) conform.ResultChecker {
-	s := conform.ResultChecker{
-		Mode: t.Part.Rules().Conformance, Revision: cmp.Or(rev, t.Part.Revision()), Method: method, Resources: v, Space: t.Part.Naming(), Asked: t.Asked(),
-	}
-	if t.Entry != nil {
-		s.Output = t.Entry.Output
-	}
-	return s
-}
-
-// Asked returns the resource of the call, whose URI results repeat as the client wrote it.
-func (t Target) Asked() namespace.Asked {
-	if t.Kind != call.Resource {
-		return namespace.Asked{}
-	}
-	return namespace.Asked{Native: t.Native, Public: t.Public}
-}
-
 // Listed returns the description of a listed resource, nil if the caller sees none with this
 // URI. It implements conform.Listed.
 func (v *View) Listed(uri string) wire.Raw {
@@ -477,81 +388,11 @@ func (v *View) Listed(uri string) wire.Raw {
 	return nil
 }
 
-// Unavailable returns the upstreams that are down and that the caller may know. The caller
-// of the method must not change the slice.
-func (v *View) Unavailable() []Unavailable { return v.unavailable }
-
-// Starting reports whether the first attempt to connect to an upstream that the caller may
-// know is still running.
-func (v *View) Starting() bool {
-	return slices.ContainsFunc(v.unavailable, func(u Unavailable) bool { return u.Starting })
-}
-
 // Reaches reports whether the caller may be shown an item of an upstream, whatever it lists:
 // it may list other items to this principal.
 func (v *View) Reaches(upstream string) bool {
 	p, ok := v.table.Part(upstream)
 	return ok && (v.named[p.index] || v.rights.MayAllow(upstream, p.leadsOf(true)))
-}
-
-// UnavailableFor returns the upstreams to which a name that did not resolve may belong: they
-// are down or do not answer the list, and their items are unknown. If there are none, the name is unknown.
-func (v *View) UnavailableFor(kind call.Kind, public string) []Unavailable {
-	var out []Unavailable
-	for _, p := range v.parts {
-		if _, ok := v.presume(kind, public, p); ok {
-			out = append(out, p.unavailable(p.unknown(kind)))
-		}
-	}
-	return out
-}
-
-// ResolveUnavailable returns the target of a name at an upstream that UnavailableFor
-// returns, and false for other upstreams. The target does not reflect the configuration
-// of the item, which may be renamed, hidden or held back: use it to ask the caller
-// something, not for calls.
-func (v *View) ResolveUnavailable(kind call.Kind, public, upstream string) (Target, bool) {
-	p := v.Part(upstream)
-	if p == nil {
-		return Target{}, false
-	}
-	return v.presume(kind, public, p)
-}
-
-func (v *View) presume(kind call.Kind, public string, p *Part) (Target, bool) {
-	native, ordinary, ok := v.nameAt(kind, public, p)
-	if !ok || p.unknown(kind) == nil {
-		return Target{}, false
-	}
-	j := v.rights.ForItem(policy.Item{Kind: kind, Upstream: p.Upstream(), Public: ordinary, Native: native})
-	if !j.Listed().Visible() || v.elsewhere(kind, p, public) {
-		return Target{}, false
-	}
-	return Target{Part: p, Kind: kind, Public: public, Native: native, ordinary: ordinary, Policy: j, Unconfirmed: true}, true
-}
-
-// nameAt returns the names that an item with a public name would have at an upstream, and false if its names are others.
-func (v *View) nameAt(kind call.Kind, public string, p *Part) (native, ordinary string, ok bool) {
-	native, ok = strings.CutPrefix(public, p.naming.NamePrefix())
-	ordinary = public
-	switch {
-	case isURI(kind):
-		native, ok = p.naming.NativeURI(public)
-	case !ok && v.table.opts.Profile.ShortNames():
-		native, ok = public, true
-		ordinary, _ = p.naming.Name(native)
-	}
-	return native, ordinary, ok
-}
-
-// elsewhere reports whether the prefix of a URI names another part. An upstream without a
-// prefix then cannot have the URI.
-func (v *View) elsewhere(kind call.Kind, p *Part, public string) bool {
-	if !isURI(kind) {
-		return false
-	}
-	owner := v.owner(public)
-	return owner != nil && owner != p
 }
 
 // mergeExtensions returns the union of the extensions that parts declare and the
