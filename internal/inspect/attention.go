@@ -10,7 +10,7 @@ import (
 
 // Attention is something that a person should look at.
 type Attention struct {
-	// Kind is the subject of the entry: audit, reload, restart, upstream, grant, held, fault or clash.
+	// Kind is the subject of the entry: audit, failing (a part of the gateway, see Status), reload, restart, upstream, grant, held, fault or clash.
 	Kind     string `json:"kind"`
 	Severity string `json:"severity"`           // error or warning
 	Upstream string `json:"upstream,omitempty"` // if it is about one
@@ -22,6 +22,9 @@ func (i *Inspector) Attention(s *Status) []Attention {
 	var errs, warnings []Attention
 	if s.AuditError != "" {
 		errs = append(errs, Attention{"audit", SeverityError, "", "The audit cannot be written, and calls are refused: " + s.AuditError})
+	}
+	for _, text := range s.Failing {
+		errs = append(errs, Attention{"failing", SeverityError, "", strings.ToUpper(text[:1]) + text[1:]})
 	}
 	if r := s.Reload; r != nil && r.Status == ReloadRefused {
 		message := "The last reload was refused; the configuration before it is in force."

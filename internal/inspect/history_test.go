@@ -82,6 +82,7 @@ func TestAttention(t *testing.T) {
 			{Name: "loud", State: connector.Ready.String(), Skipped: &connector.SkippedOutput{Lines: 2, First: "beat"}},
 		},
 		AuditError: "disk full",
+		Failing:    []string{"issuer https://idp.example.com: its keys cannot be fetched", "upstream fs: new TLS files cannot be used"},
 	}
 	var got []string
 	for _, a := range i.Attention(s) {
@@ -89,6 +90,8 @@ func TestAttention(t *testing.T) {
 	}
 	want := []string{
 		"error audit: The audit cannot be written, and calls are refused: disk full",
+		"error failing: Issuer https://idp.example.com: its keys cannot be fetched",
+		"error failing: Upstream fs: new TLS files cannot be used",
 		"error reload: The last reload was refused; the configuration before it is in force. gateway.yaml:3: listen: is no address (and 1 more)",
 		"error reload fs: A reload found that TOKEN is not set, so the upstream keeps its connection, instructions as before; its other keys apply. Correct this before the next start. place",
 		"error reload key: A reload found that a file that it needs cannot be used, so the upstream keeps its connection as before; its other keys apply. Correct this before the next start. line",

@@ -27,8 +27,8 @@ type Status struct {
 	URL      string    `json:"mcp_url,omitempty"`   // of MCP, for mode http
 	AdminURL string    `json:"admin_url,omitempty"` // of health and metrics
 	Waiting  []string  `json:"waiting,omitempty"`   // what it waits for before it is ready
-	// Failing has failures that do not affect readiness: a store that does not answer, issuers whose keys
-	// cannot be fetched, and a certificate that cannot be renewed.
+	// Failing has failures that do not affect readiness, one sentence each: a store that does not answer, issuers
+	// whose keys cannot be fetched, and new TLS files, also those of an upstream, that cannot be used.
 	Failing []string `json:"failing,omitempty"`
 	// UnmatchedGlobs are globs of rules that deny or confirm, and of deny lists, that match nothing, the first of them.
 	UnmatchedGlobs []string `json:"unmatched_globs,omitempty"`
