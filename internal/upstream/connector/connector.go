@@ -40,7 +40,7 @@ type Connector struct {
 	tasks        protocol.BackgroundTasks // pings for the breaker
 	notes        *noteLimiter
 	listTurns    *rate.Limiter // of lists that are gathered because they changed
-	floodLog     rate.Sometimes
+	floodLogs    sync.Map      // *rate.Sometimes by kind of excess messages, of which the source code bounds the number
 	signals      signals
 	lifetime     atomic.Pointer[Lifetime]
 	usage        usage
@@ -78,7 +78,6 @@ func New(o Options) *Connector {
 		c.single = newFairLimiter(1, c.slots.queue)
 	}
 	c.notes, c.listTurns = newNoteLimiter(c), rate.NewLimiter(listsPerSecond, listsBurst)
-	c.floodLog.Interval = time.Minute
 	c.breaker.health, c.breaker.metrics, c.breaker.name, c.breaker.own = o.Health, c.o.Metrics, o.Name, o.OnePrincipal
 	c.measure()
 	c.state.subscriptions = make(map[string]*resourceSubscription)

@@ -165,11 +165,15 @@ func (n *noteLimiter) end() {
 // exceeded counts a message that is dropped or merged with another one.
 func (c *Connector) exceeded(kind string) { c.Exceeded(kind, 1) }
 
-// Exceeded counts what the server sends too much, by kind. One line a minute says so in the
-// log.
+// Exceeded counts what the server sends too much, by kind. One line a minute says so in the log for each
+// kind, so that a flood of one does not hide the beginning of another.
 func (c *Connector) Exceeded(kind string, n int) {
 	c.o.Metrics.excess.WithLabelValues(c.o.Name, kind).Add(float64(n))
-	c.floodLog.Do(func() {
+	log, ok := c.floodLogs.Load(kind)
+	if !ok {
+		log, _ = c.floodLogs.LoadOrStore(kind, &rate.Sometimes{Interval: time.Minute})
+	}
+	log.(*rate.Sometimes).Do(func() {
 		c.o.Logger.Warn("the server sends more messages than are passed on", zap.String("kind", kind))
 	})
 }
