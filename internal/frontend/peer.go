@@ -18,6 +18,8 @@ var (
 	errNoRevision     = wire.Errorf(wire.CodeInvalidParams, "invalid params: _meta lacks %q, and no initialize has been sent", wire.MetaProtocolVersion)
 	errInitialized    = wire.Errorf(wire.CodeInvalidRequest, "invalid request: initialize was sent already")
 	errShuttingDown   = wire.Errorf(wire.CodeInternal, "%s", errStopped)
+	errExpiresSooner  = wire.Errorf(wire.CodeInvalidRequest, "this session ends because its credentials expire sooner than before: begin a new one")
+	errChannelGone    = wire.Errorf(wire.CodeInvalidRequest, "%s with its stream: begin a new one", session.ErrEnded)
 	errPeerBusy       = wire.Errorf(wire.CodeInternal, "too many requests of this client are running")
 	errGatewayBusy    = wire.Errorf(wire.CodeInternal, "%s", errExhausted.reason)
 	errNoBatch        = wire.Errorf(wire.CodeInvalidRequest, "invalid request: batches are for sessions of revision %s only, and have between 1 and %d messages", wire.Rev20250326, maxBatch)
@@ -43,7 +45,7 @@ type peer struct {
 	mu       sync.Mutex
 	sess     *session.Session // nil before initialize
 	running  int
-	ending   bool                      // no more requests; the stream ends with the last running request
+	ending   *wire.Error               // why it takes no more requests, or nil; the stream ends with the last running request
 	inflight map[wire.ID]*exchange     // requests of a modern client
 	listens  map[wire.ID]*subscription // its open subscriptions
 }
@@ -153,9 +155,9 @@ func (p *peer) respond(msg []byte) {
 func (p *peer) start(f func(), x *exchange, h *reservation) *wire.Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	why := errShuttingDown
+	why := p.ending
 	switch {
-	case p.ending:
+	case why != nil:
 	case p.running >= maxPeerCalls:
 		why = errPeerBusy
 	default:
@@ -180,7 +182,7 @@ func (p *peer) start(f func(), x *exchange, h *reservation) *wire.Error {
 func (p *peer) requestDone() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.running--; p.ending && p.running == 0 {
+	if p.running--; p.ending != nil && p.running == 0 {
 		p.stream.End()
 	}
 }
@@ -227,8 +229,8 @@ func (p *peer) setSession(sess *session.Session) *wire.Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.ending:
-		return errShuttingDown
+	case p.ending != nil:
+		return p.ending
 	case p.sess != nil:
 		return errInitialized
 	}
@@ -262,14 +264,21 @@ func (p *peer) receiveBatch(data []byte, from sender, h *reservation) *wire.Erro
 	}, whole, h)
 }
 
-// drain refuses further requests, and ends the stream when all running requests have
-// been answered.
-func (p *peer) drain() {
+// drain refuses further requests with an error, and ends the stream when all running requests have
+// been answered. The error of the first drain counts.
+func (p *peer) drain(why *wire.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ending = true
+	p.end(why)
 	if p.running == 0 {
 		p.stream.End()
+	}
+}
+
+// end has requests refused. The caller holds mu.
+func (p *peer) end(why *wire.Error) {
+	if p.ending == nil {
+		p.ending = why
 	}
 }
 
@@ -283,7 +292,7 @@ func (p *peer) stop(cause error) {
 // gone. It returns when all requests have ended.
 func (p *peer) close() {
 	p.mu.Lock()
-	p.ending = true
+	p.end(errChannelGone)
 	sess := p.sess
 	listens := p.listens
 	p.listens = nil

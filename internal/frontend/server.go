@@ -173,7 +173,7 @@ func (s *Server) Drain() {
 	s.endStreams()
 	s.sessions.EndStreams()
 	s.listens.end()
-	s.peers.each((*peer).drain)
+	s.peers.each(func(p *peer) { p.drain(errShuttingDown) })
 	s.parked.Drain(errStopped)
 }
 
@@ -212,7 +212,7 @@ func (s *Server) EndStreams(match, owners func(*call.Principal) bool) {
 	s.listens.endIf(match)
 	s.peers.each(func(p *peer) {
 		if match(p.principal) {
-			p.drain()
+			p.drain(errExpiresSooner)
 		}
 	})
 }

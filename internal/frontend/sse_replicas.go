@@ -71,6 +71,8 @@ func postStatus(why *wire.Error) int {
 		return http.StatusServiceUnavailable
 	case errPeerBusy:
 		return http.StatusTooManyRequests
+	case errExpiresSooner, errChannelGone:
+		return http.StatusNotFound
 	}
 	return http.StatusBadRequest
 }
@@ -81,7 +83,11 @@ func (s *Server) answerPost(w http.ResponseWriter, r *http.Request, principal *c
 	case http.StatusAccepted:
 		writeAccepted(w)
 	case http.StatusNotFound:
-		s.refuseUnknownSession(w, r, id, principal, session.ErrUnknown)
+		if why == nil || why.Message == "" {
+			s.refuseUnknownSession(w, r, id, principal, session.ErrUnknown)
+			return
+		}
+		s.refuse(w, r, principal, &refusal{status, why.Message, id})
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		s.refuseBusy(w, r, principal, id, status, why.Message)
 	default:

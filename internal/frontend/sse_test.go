@@ -119,3 +119,43 @@ func TestBoundsOverSSE(t *testing.T) {
 		}
 	})
 }
+
+// Sessions over HTTP+SSE end when the credentials with which they began expire sooner. Requests that run then are
+// answered, others learn the cause. Sessions of other principals continue.
+func TestEndStreamsOverSSE(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handler := newScriptHandler()
+		s := New(Options{Handler: handler, Info: wire.Raw(`{}`)})
+		c := openSSEClient(t, s)
+		defer c.end()
+		if w := c.send(t, strings.NewReader(initializeBody)); w.Code != http.StatusAccepted {
+			t.Fatalf("initialize: status %d", w.Code)
+		}
+		const wait = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"for":"x"}}}`
+		if w := c.send(t, strings.NewReader(wait)); w.Code != http.StatusAccepted {
+			t.Fatalf("a call: status %d", w.Code)
+		}
+		nobody, everybody := func(*call.Principal) bool { return false }, func(*call.Principal) bool { return true }
+		s.EndStreams(nobody, nobody)
+		ping := func(id int) *httptest.ResponseRecorder {
+			return c.send(t, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id)))
+		}
+		if w := ping(3); w.Code != http.StatusAccepted {
+			t.Errorf("a request in a session that continues: status %d: %s", w.Code, w.Body)
+		}
+		s.EndStreams(everybody, everybody)
+		const want = `"id":4,"error":{"code":-32600,"message":"this session ends because its credentials expire sooner than before: begin a new one"`
+		if w := ping(4); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("a request after that: status %d: %s", w.Code, w.Body)
+		}
+		s.Drain() // it does not change why this session ends
+		if w := ping(4); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("a request after Drain: status %d: %s", w.Code, w.Body)
+		}
+		close(handler.release("x"))
+		<-c.stream.done
+		if got := c.stream.written(); !strings.Contains(got, `{"jsonrpc":"2.0","id":2,"result"`) {
+			t.Errorf("the call that ran has no result: %s", got)
+		}
+	})
+}

@@ -51,7 +51,7 @@ func (s *Server) ServeStdio(ctx context.Context, principal *call.Principal, in i
 		select {
 		case err = <-read:
 			read = nil
-			p.drain()
+			p.drain(errShuttingDown)
 			timer := time.NewTimer(drain)
 			defer timer.Stop()
 			lapse = timer.C
@@ -203,8 +203,8 @@ func (p *peer) listen(x *exchange) answer {
 	}()
 	switch {
 	case x.scope.Err() != nil: // it was cancelled
-	case p.ending:
-		return answer{err: errShuttingDown}
+	case p.ending != nil:
+		return answer{err: p.ending}
 	case len(p.listens) >= maxPeerListens:
 		return answer{err: wire.Errorf(wire.CodeInternal, "this client has too many listen streams: end unused ones")}
 	default:
