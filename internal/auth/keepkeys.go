@@ -74,23 +74,32 @@ func (k *keySet) refresh(ctx context.Context) (*keyGeneration, error) {
 	return k.current, k.reason
 }
 
-// FetchKeys fetches the keys of all issuers, and returns one sentence for each issuer whose
-// keys cannot be fetched.
+// FetchKeys fetches the keys of all issuers, for a process that judges no tokens, and returns one sentence for each
+// issuer whose keys cannot be fetched: why, and what becomes of its tokens at gateways, of which some may have keys.
 func (a *Authenticator) FetchKeys(ctx context.Context) []string {
 	var all sync.WaitGroup
 	for _, i := range a.issuers {
-		all.Go(func() { _, _ = i.keys.refresh(ctx) }) // see Failing
+		all.Go(func() { _, _ = i.keys.refresh(ctx) }) // recorded as reason
 	}
 	all.Wait()
-	return a.Failing()
+	return a.sentences(func(k *keySet) string {
+		if err := k.unreachable(); err != nil {
+			return fmt.Sprintf("its keys cannot be fetched, so a gateway that starts now refuses its tokens with 503; "+
+				"one that has fetched keys within the last %.0f hours verifies tokens with those meanwhile: %s", staleFor.Hours(), plaintext.Clip(err.Error(), 2*maxLogged))
+		}
+		return ""
+	})
 }
 
 // Failing returns one sentence for each issuer whose keys could not be fetched the last time:
 // why, and what becomes of its tokens.
-func (a *Authenticator) Failing() []string {
+func (a *Authenticator) Failing() []string { return a.sentences((*keySet).failing) }
+
+// sentences returns what of says about the keys of each issuer, without "".
+func (a *Authenticator) sentences(of func(*keySet) string) []string {
 	var all []string
 	for _, i := range a.issuers {
-		if text := i.keys.failing(); text != "" {
+		if text := of(i.keys); text != "" {
 			all = append(all, fmt.Sprintf("issuer %s: %s", i.URL, text))
 		}
 	}
