@@ -26,6 +26,7 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -60,6 +61,7 @@ func TestQueries(t *testing.T) {
 						if !slices.Contains(result, m[1]) {
 							t.Errorf("%s: an annotation names the label %s, but the result has %v", rule.Alert, m[1], result)
 						}
+						seen.checkNeverEmpty(t, rule.Alert, rule.Expr, m[1])
 					}
 				}
 			}
@@ -462,6 +464,27 @@ func (e exposed) checkSelector(t *testing.T, where string, s *parser.VectorSelec
 			}
 		}
 	}
+}
+
+// checkNeverEmpty checks that a query selects no series in which a label is empty, as the upstream of calls that the
+// gateway refuses itself: a text that names the label would be about nothing.
+func (e exposed) checkNeverEmpty(t *testing.T, where, query, label string) {
+	t.Helper()
+	expr, err := parser.ParseExpr(query)
+	if err != nil {
+		t.Errorf("%s: %v in %s", where, err, query)
+		return
+	}
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		s, ok := node.(*parser.VectorSelector)
+		if !ok || !e[s.Name][label][""] {
+			return nil
+		}
+		if !slices.ContainsFunc(s.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == label && !m.Matches("") }) {
+			t.Errorf("%s: an annotation names the label %s, and %s may have an empty one", where, label, s)
+		}
+		return nil
+	})
 }
 
 // labelsOf returns the labels that the result of an expression may have.
