@@ -19,8 +19,8 @@ type metrics struct {
 	swaps        *prometheus.CounterVec
 	held         *prometheus.CounterVec
 	reloads      *prometheus.CounterVec
-	// reloaded is 1 if the last reload was not refused, reloadedAt the time of the last one
-	// that was not; the start counts as one.
+	// reloaded is 1 if the last reload is wholly in force: it was not refused, and no upstream keeps values of before.
+	// reloadedAt is the time of the last such one; the start counts as one.
 	reloaded, reloadedAt prometheus.Gauge
 	build                *prometheus.GaugeVec
 	adminRefused         prometheus.Counter
@@ -55,7 +55,7 @@ func newMetrics(version string) *metrics {
 			Name: "mcp_gateway_config_reloads_total", Help: "Reloads of the configuration, by outcome.",
 		}, []string{"outcome"}),
 		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "mcp_gateway_config_last_reload_successful", Help: "Whether the last reload of the configuration was successful: 1 or 0.",
+			Name: "mcp_gateway_config_last_reload_successful", Help: "Whether the last reload of the configuration was successful, for all upstreams: 1 or 0.",
 		}),
 		reloadedAt: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "mcp_gateway_config_last_reload_success_timestamp_seconds", Help: "When the configuration was last read successfully.",
@@ -76,11 +76,14 @@ func (m *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.items, m.profileItems, m.swaps, m.held, m.reloads, m.reloaded, m.reloadedAt, m.build, m.adminRefused}
 }
 
-// inForce notes that the configuration was read and is in force, refused that it was not.
+// inForce notes that the configuration was read and is wholly in force, partlyInForce that upstreams keep values of
+// before, and refused that it is not in force.
 func (m *metrics) inForce() {
 	m.reloaded.Set(1)
 	m.reloadedAt.SetToCurrentTime()
 }
+
+func (m *metrics) partlyInForce() { m.reloaded.Set(0) }
 
 func (m *metrics) refused() {
 	m.reloads.WithLabelValues(reloadRefused).Inc()

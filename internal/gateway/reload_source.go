@@ -185,7 +185,11 @@ func (g *Gateway) logReloaded(c Changes) {
 		outcome = reloadChanged
 	}
 	g.metrics.reloads.WithLabelValues(outcome).Inc()
-	g.metrics.inForce()
+	if len(last.Kept) == 0 {
+		g.metrics.inForce()
+	} else {
+		g.metrics.partlyInForce()
+	}
 	g.log.Info("configuration reloaded", zap.String("outcome", outcome), zap.Strings("added", c.Added), zap.Strings("removed", c.Removed),
 		zap.Strings("changed", c.Changed), zap.Bool("other_keys", c.Other), zap.Strings("keys", c.Keys),
 		zap.Strings("rules_added", last.RulesAdded), zap.Strings("rules_removed", last.RulesRemoved),

@@ -54,6 +54,9 @@ func TestUnsetVariable(t *testing.T) {
 		return len(last.Kept) == 1 && last.Kept[0].Upstream == "b" && last.Kept[0].Variables[0] == "UNSET_HERE" &&
 			strings.HasSuffix(last.Kept[0].Errors[0].Message, "UNSET_HERE is not set; set it in the environment or in env_file, or write ${UNSET_HERE:-default}")
 	})
+	// The gauge follows the report.
+	const successful = "mcp_gateway_config_last_reload_successful"
+	polltest.Until(t, "the gauge says that the reload is not wholly in force", func() bool { return gauge(t, f.Gateway, successful) == "0" })
 	if answer := callOf(t, f.Gateway, "b__b"); !strings.Contains(answer, `"result"`) || f.Upstreams()[1].State != connector.Ready || b.opened.Load() != sessions {
 		t.Errorf("after a reload without the variable: %s, %+v", answer, f.Upstreams()[1])
 	}
@@ -65,6 +68,7 @@ func TestUnsetVariable(t *testing.T) {
 	}
 	set("UNSET_HERE=key\n")
 	polltest.Until(t, "nothing is kept", func() bool { return f.lastReload.Load().Kept == nil })
+	polltest.Until(t, "the gauge says that all is in force", func() bool { return gauge(t, f.Gateway, successful) == "1" })
 }
 
 // An envFile that cannot be read takes down its upstream alone, and a running gateway notices when it appears.
