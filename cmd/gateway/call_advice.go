@@ -46,10 +46,13 @@ func (o *callOptions) advised(ctx context.Context, err error, v *gateway.InProce
 			return fmt.Errorf("%s: %s", rpc.Message, console.Line(why))
 		}
 	}
-	why := rpc.Detail
+	why, answered := rpc.Detail, false
 	of := "upstream " + upstream + ": "
 	for _, u := range v.Upstreams() {
-		if u.Name == upstream && u.State == connector.Down && u.Reason != "" {
+		if u.Name != upstream {
+			continue
+		}
+		if answered = u.Revision != ""; u.State == connector.Down && u.Reason != "" {
 			of, why = "upstream "+upstream+" is down: ", u.Reason
 		}
 	}
@@ -59,17 +62,20 @@ func (o *callOptions) advised(ctx context.Context, err error, v *gateway.InProce
 	case why == "":
 		return err
 	}
-	return errors.New(o.downText(of, data.Get("reason").Str(), why))
+	return errors.New(o.downText(of, data.Get("reason").Str(), why, answered))
 }
 
 // downText says why a server cannot be used. of names the upstream, and reason is that of the call: one whose connection
-// broke has reached the server, which may be gone by now.
-func (o *callOptions) downText(of, reason, why string) string {
+// broke has reached the server, which may be gone by now. answered says that the server has answered the handshake before.
+func (o *callOptions) downText(of, reason, why string, answered bool) string {
 	if o.url != "" { // the user knows no upstream, and the advice has the address
 		of = ""
 	}
-	if reason == protocol.ReasonConnectionBroken || reason == protocol.ReasonConnectionLost {
+	switch {
+	case reason == protocol.ReasonConnectionBroken || reason == protocol.ReasonConnectionLost:
 		of = reason + "; now " + of
+	case o.url != "" && answered && strings.HasPrefix(why, diagnose.NothingListens): // the address is right
+		of = "the server answered before and has ended the connection since, as one that shuts down; now "
 	}
 	return console.Line(of + o.reason(why))
 }

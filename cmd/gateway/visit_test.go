@@ -160,15 +160,56 @@ func TestForbiddenWithoutCredentials(t *testing.T) {
 // A call whose connection broke has reached the server, although the server is gone by now.
 func TestDownText(t *testing.T) {
 	const gone = "nothing listens on 127.0.0.1:1: start the server"
-	for _, tc := range []struct{ url, reason, want string }{
-		{"http://127.0.0.1:1/mcp", "the server is down", gone},
-		{"http://127.0.0.1:1/mcp", protocol.ReasonConnectionBroken, protocol.ReasonConnectionBroken + "; now " + gone},
-		{"", protocol.ReasonConnectionBroken, protocol.ReasonConnectionBroken + "; now upstream a is down: " + gone},
+	const url = "http://127.0.0.1:1/mcp"
+	for _, tc := range []struct {
+		url, reason, why string
+		answered         bool
+		want             string
+	}{
+		{url, "the server is down", gone, false, gone},
+		{url, "the server is down", gone, true, "the server answered before and has ended the connection since, as one that shuts down; now " + gone},
+		{url, "the server is down", "there is no way to it", true, "there is no way to it"},
+		{url, protocol.ReasonConnectionBroken, gone, true, protocol.ReasonConnectionBroken + "; now " + gone},
+		{"", protocol.ReasonConnectionBroken, gone, true, protocol.ReasonConnectionBroken + "; now upstream a is down: " + gone},
 	} {
 		o := callOptions{visitOptions: visitOptions{url: tc.url}}
-		if got := o.downText("upstream a is down: ", tc.reason, gone); got != tc.want {
+		if got := o.downText("upstream a is down: ", tc.reason, tc.why, tc.answered); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.url, got, tc.want)
 		}
+	}
+}
+
+// A server that answered before and shuts down is no server that was never there.
+func TestServerAtURLShutsDown(t *testing.T) {
+	var server *httptest.Server
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		message := wire.ValueOf(body)
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Connection", "close")
+		member := `"error":{"code":-32601,"message":"no such method"}`
+		switch message.Get("method").Str() {
+		case wire.MethodInitialize:
+			member = `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`
+		case wire.MethodToolsList:
+			server.Listener.Close()
+			member = `"error":{"code":-32603,"message":"the gateway is shutting down: the call was ended"}`
+		}
+		switch {
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case !message.Get("id").Exists():
+			w.WriteHeader(http.StatusAccepted)
+		default:
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(message.Get("id").Raw())+`,`+member+`}`)
+		}
+	}))
+	defer server.Close()
+	var out, errs bytes.Buffer
+	status := run([]string{"call", "find", "--url", server.URL + "/mcp"}, strings.NewReader(""), &out, &errs)
+	want := "gateway: the server answered before and has ended the connection since, as one that shuts down; now nothing listens on " + server.Listener.Addr().String() + ": "
+	if status != exitFailed || !strings.HasPrefix(errs.String(), want) {
+		t.Errorf("status %d, %q, want %q…", status, errs.String(), want)
 	}
 }
 

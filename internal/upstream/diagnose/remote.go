@@ -28,6 +28,9 @@ type RemoteServer struct {
 	Mask func(text string) string
 }
 
+// NothingListens begins the advice about an address that refuses connections.
+const NothingListens = "nothing listens on "
+
 // RequestMark begins the end of an advice that has the id of the request, as the log of the server may have it.
 const RequestMark = " (request "
 
@@ -165,7 +168,7 @@ func networkAdvice(u *url.URL, why error) string {
 	timeout, isNet := errors.AsType[net.Error](why)
 	switch {
 	case errors.Is(why, syscall.ECONNREFUSED):
-		return fmt.Sprintf("nothing listens on %s: start the server, or check the host and port of url", HostPort(u))
+		return fmt.Sprintf(NothingListens+"%s: start the server, or check the host and port of url", HostPort(u))
 	case errors.Is(why, syscall.EHOSTUNREACH), errors.Is(why, syscall.ENETUNREACH):
 		return fmt.Sprintf("there is no way to %s: check the network, and the host of url", host)
 	case errors.Is(why, ErrHandshakeTimeout), errors.Is(why, context.DeadlineExceeded), isNet && timeout.Timeout():
