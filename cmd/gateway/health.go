@@ -9,12 +9,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 )
 
@@ -61,18 +63,51 @@ func (o *healthOptions) run(cmd *cobra.Command) error {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
-	ailing, err := askHealth(ctx, target)
+	page, err := askHealth(ctx, target)
 	if err != nil {
 		return o.elsewhere(ctx, err)
 	}
-	if !o.ready {
-		ailing, _ = askHealth(ctx, base+"/readyz") // it says more, and decides nothing
+	if page.unhealthy {
+		return fmt.Errorf("%s: %s: %s", target, page.Status, cmp.Or(strings.Join(o.explained(ctx, base, page.Waiting), "; "), page.answer))
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", target)
-	for _, text := range ailing {
-		fmt.Fprintf(cmd.OutOrStdout(), "  %s\n", console.Line(text))
+	if !o.ready {
+		if page, err = askHealth(ctx, base+"/readyz"); err != nil || page.unhealthy { // it says more, and decides nothing
+			page = healthPage{}
+		}
+	}
+	folded(cmd.OutOrStdout(), "%s: ok\n", target)
+	for _, text := range o.explained(ctx, base, append(page.Down, page.Failing...)) {
+		folded(cmd.OutOrStdout(), "  %s\n", console.Line(text))
 	}
 	return nil
+}
+
+// explained adds the causes that gateway status prints to sentences about upstreams. The pages of health are for everybody and
+// leave them out. A gateway of another user stays as its pages say.
+func (o *healthOptions) explained(ctx context.Context, base string, all []string) []string {
+	if len(all) == 0 {
+		return nil
+	}
+	var cfg *config.Config
+	if o.url == "" {
+		cfg, _, _ = o.load() // without errors, as base has loaded it
+	}
+	r := adminBehind(ctx, cfg, base)
+	if r == nil {
+		return all
+	}
+	explained := slices.Clone(all)
+	for i, text := range explained {
+		for _, u := range r.status.Upstreams {
+			subject := "upstream " + u.Name + " "
+			_, rest, found := strings.Cut(text, subject)
+			if found && u.Reason != "" && (strings.HasPrefix(rest, "is "+u.State) || strings.HasPrefix(rest, "answers no list")) {
+				fact, _, _ := strings.Cut(text, ": ")
+				explained[i] = fact + ": " + u.Reason
+			}
+		}
+	}
+	return explained
 }
 
 // base is the URL of the admin address, without a path.
@@ -132,12 +167,23 @@ func localAddress(listen string) string {
 
 var errNothingListens = errors.New("nothing listens there: start the gateway, or give the admin address of the running one with --url, or its configuration with -c")
 
-// askHealth returns no error if the gateway answers that it is healthy, and what is down or fails all the
-// same. It uses no proxy and follows no redirect, so that only the gateway can answer.
-func askHealth(ctx context.Context, target string) (ailing []string, err error) {
+// healthPage is a health page of a gateway: why it is not ready, and what is down or fails all the same.
+type healthPage struct {
+	Status  string   `json:"status"`
+	Waiting []string `json:"waiting"`
+	Down    []string `json:"down"`
+	Failing []string `json:"failing"`
+
+	answer    string // the HTTP status
+	unhealthy bool   // it is not 200
+}
+
+// askHealth returns a health page of the gateway. It uses no proxy and follows no redirect, so that only the gateway can
+// answer.
+func askHealth(ctx context.Context, target string) (page healthPage, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
-		return nil, err
+		return page, err
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
 	resp, err := transport.RoundTrip(req)
@@ -148,24 +194,16 @@ func askHealth(ctx context.Context, target string) (ailing []string, err error) 
 		case errors.Is(err, syscall.ECONNREFUSED):
 			err = errNothingListens
 		}
-		return nil, fmt.Errorf("%s: %w", target, err)
+		return page, fmt.Errorf("%s: %w", target, err)
 	}
 	defer resp.Body.Close()
-	var page struct {
-		Status  string   `json:"status"`
-		Waiting []string `json:"waiting"`
-		Down    []string `json:"down"`
-		Failing []string `json:"failing"`
-	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxHealth))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", target, err)
+		return page, fmt.Errorf("%s: %w", target, err)
 	}
 	if err := json.Unmarshal(body, &page); err != nil || page.Status == "" {
-		return nil, fmt.Errorf("%s: answered %s, but not with the health page of a gateway; --url must be the admin address", target, resp.Status)
+		return page, fmt.Errorf("%s: answered %s, but not with the health page of a gateway; --url must be the admin address", target, resp.Status)
 	}
-	if resp.StatusCode == http.StatusOK {
-		return append(page.Down, page.Failing...), nil
-	}
-	return nil, fmt.Errorf("%s: %s: %s", target, page.Status, cmp.Or(strings.Join(page.Waiting, "; "), resp.Status))
+	page.answer, page.unhealthy = resp.Status, resp.StatusCode != http.StatusOK
+	return page, nil
 }

@@ -180,14 +180,22 @@ func (r *running) leadsTo(at string) bool {
 
 // mcpURLBehind returns the MCP URL of the gateway of this user whose admin address a URL leads to, "" for another URL.
 func mcpURLBehind(ctx context.Context, at string) string {
-	for _, r := range (&reachOptions{timeout: maxAskUser}).ofUser(ctx, nil) {
-		admin := config.Config{}
-		admin.Admin.Listen = hostOf(r.status.AdminURL)
-		if admin.Admin.Listen != "" && r.status.URL != "" && admin.OwnAddress(at) != "" {
-			return r.status.URL
-		}
+	if r := adminBehind(ctx, nil, at); r != nil {
+		return r.status.URL
 	}
 	return ""
+}
+
+// adminBehind returns the gateway of this user whose admin address a URL leads to, nil for another URL. cfg may be nil, as for stateDirs.
+func adminBehind(ctx context.Context, cfg *config.Config, at string) *running {
+	for _, r := range (&reachOptions{timeout: maxAskUser}).ofUser(ctx, cfg) {
+		admin := config.Config{}
+		admin.Admin.Listen = hostOf(r.status.AdminURL)
+		if admin.Admin.Listen != "" && admin.OwnAddress(at) != "" {
+			return r
+		}
+	}
+	return nil
 }
 
 // hostOf is the host of a URL, with its port.

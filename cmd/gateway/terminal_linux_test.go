@@ -1,6 +1,9 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
@@ -146,6 +149,28 @@ func TestMessagesFitTheTerminal(t *testing.T) {
 			t.Errorf("%s is not tried", cmd.CommandPath())
 		}
 	})
+}
+
+// health prints what is down so that it fits the terminal, too.
+func TestHealthFitsTheTerminal(t *testing.T) {
+	const down = "upstream a-server-whose-name-is-long is down since 2026-01-02T03:04:05Z: exit status 7"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"status":"ready","down":["`+down+`"],"failing":["`+down+`"]}`)
+	}))
+	defer server.Close()
+	lines := onTerminal(t, func(inside *os.File) {
+		if status := run([]string{"health", "--url", server.URL}, strings.NewReader(""), inside, inside); status != exitDone {
+			t.Errorf("exit status %d", status)
+		}
+	})
+	for _, line := range lines {
+		if w := console.Width(line); w > helpColumns {
+			t.Errorf("%d columns: %s", w, line)
+		}
+	}
+	if text := strings.Join(strings.Fields(strings.Join(lines, " ")), " "); strings.Count(text, down) != 2 {
+		t.Error(text)
+	}
 }
 
 // oneWord reports whether a line consists of a word that cannot be broken.
