@@ -298,7 +298,9 @@ func (p *statusPage) upstreams() error {
 	for _, u := range p.Upstreams {
 		rows = append(rows, upstreamRow(p.style, u, p.now))
 	}
-	return console.FoldedTable(p.out, p.style, p.columns, []string{"UPSTREAM", "STATE", "SINCE", "CALLS", "FAILED", "P95", "ITEMS"}, rows)
+	head := []string{"UPSTREAM", "STATE", "SINCE", "CALLS", "FAILED", "P95", "ITEMS"}
+	head, rows = console.Fit(p.columns, head, rows, "P95", "SINCE") // else a long name leaves the items several lines for each upstream
+	return console.FoldedTable(p.out, p.style, p.columns, head, rows)
 }
 
 // upstreamProblems prints what is wrong with the upstreams, each after a gap.

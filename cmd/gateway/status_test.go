@@ -98,6 +98,34 @@ func TestStatusAfterAnError(t *testing.T) {
 	}
 }
 
+// A long name leaves room for the items: what says least about an upstream goes first.
+func TestStatusOfLongNames(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, tc := range []struct {
+		name    string
+		columns int
+		want    string
+	}{
+		{"files", 80, "UPSTREAM  STATE  SINCE  CALLS  FAILED  P95  ITEMS\nfiles     ready  0s     0      0       -    13 tools, 4 prompts, 7 resources, 1\n" +
+			"                                              template\n"},
+		{strings.Repeat("a", 32), 0, "UPSTREAM                          STATE  SINCE  CALLS  FAILED  P95  ITEMS\n" +
+			"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa  ready  0s     0      0       -    13 tools, 4 prompts, 7 resources, 1 template\n"},
+		{strings.Repeat("a", 32), 80, "UPSTREAM                          STATE  CALLS  FAILED  ITEMS\n" +
+			"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa  ready  0      0       13 tools, 4 prompts, 7\n" +
+			"                                                          resources, 1 template\n"},
+	} {
+		var out strings.Builder
+		items := map[string]int{"tools": 13, "prompts": 4, "resources": 7, "templates": 1}
+		s := &inspect.Status{Upstreams: []inspect.UpstreamStatus{{Name: tc.name, State: "ready", Since: now, Items: items}}}
+		if err := printStatuses(&out, console.Style{}, tc.columns, []*inspect.Status{s}, now, allDetails); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); !strings.HasSuffix(got, "\n\n"+tc.want) {
+			t.Errorf("%s, %d columns: got\n%s\nwant\n%s", tc.name, tc.columns, got, tc.want)
+		}
+	}
+}
+
 // Globs of profiles are named as such.
 func TestStatusOfUnmatchedGlobs(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
