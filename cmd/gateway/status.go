@@ -107,7 +107,7 @@ func (o *statusOptions) follow(ctx context.Context, cmd *cobra.Command) error {
 	for {
 		var screen string
 		if all, err := o.statuses(ctx); err != nil {
-			screen = screenLines(console.Wrap(err.Error(), "", console.Columns(out)), 0, console.Rows(out), style)
+			screen = screenLines(console.Wrap(err.Error(), "", console.Columns(out)), 0, console.Columns(out), console.Rows(out), style)
 		} else if screen, err = screenOf(all, console.Columns(out), console.Rows(out), style, time.Now()); err != nil {
 			return err
 		}
@@ -137,23 +137,30 @@ func screenOf(all []*inspect.Status, columns, rows int, style console.Style, now
 		lines = strings.Count(page.String(), "\n")
 		total = max(total, lines)
 		if rows == 0 || lines < rows-1 || d == problemsFirst {
-			return screenLines(page.String(), max(0, total-lines), rows, style), nil
+			return screenLines(page.String(), max(0, total-lines), columns, rows, style), nil
 		}
 	}
 }
 
 // screenLines is a page for a terminal that reports each key, without what was there before: at most rows lines, of which
-// the last says how to end, and how many lines have no room, with those that the page leaves out.
-func screenLines(page string, left, rows int, style console.Style) string {
-	lines, end := strings.SplitAfter(strings.TrimRight(page, "\n")+"\n\n", "\n"), "Press a key to end."
-	lines = lines[:len(lines)-1]
+// the last says how to end, and how many lines have no room, with those that the page leaves out. Lines are cut to the columns: the terminal
+// would wrap them, and the first ones would scroll away.
+func screenLines(page string, left, columns, rows int, style console.Style) string {
+	lines, end := strings.Split(strings.TrimRight(page, "\n")+"\n", "\n"), "Press a key to end."
 	if more := len(lines) - (rows - 1); rows > 0 && more > 0 {
 		lines, left = lines[:rows-1], left+more
 	}
 	if left > 0 {
-		end += fmt.Sprintf(" %s; gateway status prints all.", console.Count(left, "more line"))
+		more := end + " " + console.Count(left, "more line")
+		if end = more + "; gateway status prints all."; columns > 0 && console.Width(end) > columns {
+			end = more + "."
+		}
 	}
-	return strings.ReplaceAll(strings.Join(lines, "")+style.Dim(end), "\n", "\x1b[K\r\n") + "\x1b[K"
+	for i, line := range lines {
+		lines[i] = console.Cut(line, columns)
+	}
+	lines = append(lines, style.Dim(console.Cut(end, columns)))
+	return strings.Join(lines, "\x1b[K\r\n") + "\x1b[K"
 }
 
 // details says how much is printed about gateways.
@@ -221,10 +228,19 @@ type statusPage struct {
 // say prints a sentence.
 func (p *statusPage) say(set func(string) string, indent, format string, args ...any) {
 	text := console.Wrap(console.Line(fmt.Sprintf(format, args...)), indent, p.columns)
-	if set != nil {
-		text = set(text)
+	fmt.Fprintln(p.out, styleLines(text, set))
+}
+
+// styleLines styles each line of a text by itself: a line that is cut loses its style, and with it the end of a style of several lines.
+func styleLines(text string, set func(string) string) string {
+	if set == nil {
+		return text
 	}
-	fmt.Fprintln(p.out, text)
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = set(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (p *statusPage) title() {
@@ -371,7 +387,7 @@ func printGlobs(out io.Writer, style console.Style, columns int, heading string,
 	if more := len(globs) - maxGlobs; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	fmt.Fprintln(out, style.Warn(console.Wrap(console.Line(text), "", columns)))
+	fmt.Fprintln(out, styleLines(console.Wrap(console.Line(text), "", columns), style.Warn))
 }
 
 // printProfiles prints the profiles of a gateway, and nothing if it has none.

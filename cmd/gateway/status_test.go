@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -147,16 +148,19 @@ func TestStatusOfUnmatchedGlobs(t *testing.T) {
 // A page that is longer than the terminal says so, and how to end is always visible.
 func TestScreenLines(t *testing.T) {
 	for _, tc := range []struct {
-		left, rows int
-		want       string
+		left, columns, rows int
+		want                string
 	}{
-		{0, 0, "a|b|c||Press a key to end."},
-		{0, 5, "a|b|c||Press a key to end."},
-		{0, 3, "a|b|Press a key to end. 2 more lines; gateway status prints all."},
-		{7, 5, "a|b|c||Press a key to end. 7 more lines; gateway status prints all."},
-		{7, 3, "a|b|Press a key to end. 9 more lines; gateway status prints all."},
+		{0, 0, 0, "a|b|c||Press a key to end."},
+		{0, 0, 5, "a|b|c||Press a key to end."},
+		{0, 0, 3, "a|b|Press a key to end. 2 more lines; gateway status prints all."},
+		{7, 0, 5, "a|b|c||Press a key to end. 7 more lines; gateway status prints all."},
+		{7, 0, 3, "a|b|Press a key to end. 9 more lines; gateway status prints all."},
+		{70, 60, 3, "a|b|Press a key to end. 72 more lines."},
+		{70, 61, 3, "a|b|Press a key to end. 72 more lines; gateway status prints all."},
+		{7, 30, 3, "a|b|Press a key to end. 9 more li…"},
 	} {
-		got := strings.NewReplacer("\x1b[K\r\n", "|", "\x1b[K", "").Replace(screenLines("a\nb\nc\n", tc.left, tc.rows, console.Style{}))
+		got := strings.NewReplacer("\x1b[K\r\n", "|", "\x1b[K", "").Replace(screenLines("a\nb\nc\n", tc.left, tc.columns, tc.rows, console.Style{}))
 		if got != tc.want {
 			t.Errorf("%d rows: %q, want %q", tc.rows, got, tc.want)
 		}
@@ -198,6 +202,42 @@ func TestProblemsOnASmallScreen(t *testing.T) {
 		}
 	}
 }
+
+// No line is wider than the screen: the terminal would wrap it, and the first lines would scroll away.
+func TestASmallScreenIsNotWrapped(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	since := now.Add(-90 * time.Hour)
+	s := &inspect.Status{File: "/home/someone/with/a/long/path/to/gateway.yaml", Since: since, URL: "http://127.0.0.1:8080/mcp", AdminURL: "http://127.0.0.1:9090"}
+	for i := range 12 {
+		name := fmt.Sprintf("a-server-whose-name-is-long-%d", i)
+		s.Upstreams = append(s.Upstreams, inspect.UpstreamStatus{Name: name, State: "down", Since: since, Reason: "nothing listens on " + strings.Repeat("a", 50)})
+	}
+	s.Failing = []string{"the store is away: " + strings.Repeat("a", 70)}
+	for _, size := range [][2]int{{40, 8}, {60, 24}, {20, 8}} {
+		got, err := screenOf([]*inspect.Status{s}, size[0], size[1], console.Style{Colour: true}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.ReplaceAll(got, "\x1b[K", ""), "\r\n")
+		if len(lines) > size[1] {
+			t.Errorf("%d lines for %d rows", len(lines), size[1])
+		}
+		for i, line := range lines {
+			if begun, ended := strings.Count(line, "\x1b["), strings.Count(line, "\x1b[0m"); begun != 2*ended {
+				t.Errorf("the style of a line goes on in the next one: %q", line)
+			}
+			lines[i] = styles.ReplaceAllString(line, "")
+			if w := console.Width(lines[i]); w > size[0] {
+				t.Errorf("%d of %d columns: %s", w, size[0], line)
+			}
+		}
+		if last := lines[len(lines)-1]; !strings.HasPrefix(last, "Press a key to end") {
+			t.Errorf("%d columns: the last line is %s", size[0], last)
+		}
+	}
+}
+
+var styles = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 // A file that changed only in keys that need a restart is not called unchanged.
 func TestStatusOfAReloadThatNeedsARestart(t *testing.T) {

@@ -37,8 +37,9 @@ func TestCut(t *testing.T) {
 		want string
 	}{
 		{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"世界世界", 5, "世界…"}, {"世界世界", 4, "世…"}, {"e\u0301e\u0301", 2, "e\u0301e\u0301"}, {"abc", 0, "abc"},
+		{"\x1b[32mabc\x1b[0m", 3, "\x1b[32mabc\x1b[0m"}, {"\x1b[32mabcd\x1b[0m", 3, "ab…"},
 	} {
-		if got := Cut(tc.in, tc.at); got != tc.want || tc.at > 0 && Width(got) > tc.at {
+		if got := Cut(tc.in, tc.at); got != tc.want || tc.at > 0 && Width(plain(got)) > tc.at {
 			t.Errorf("Cut(%q, %d) = %q, want %q", tc.in, tc.at, got, tc.want)
 		}
 	}

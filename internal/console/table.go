@@ -41,9 +41,7 @@ func table(w io.Writer, s Style, columns int, head []string, rows [][]string, fo
 	line := func(row []string, set func(string) string) {
 		var cells strings.Builder
 		for i, cell := range row {
-			if Width(plain(cell)) > widths[i] {
-				cell = Cut(plain(cell), widths[i])
-			}
+			cell = Cut(cell, widths[i])
 			cells.WriteString(set(cell))
 			if i < len(row)-1 {
 				cells.WriteString(strings.Repeat(" ", widths[i]-Width(plain(cell))+2))

@@ -68,11 +68,13 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// Cut shortens a text to a number of columns, with … at the end of a shortened text.
+// Cut shortens a text to a number of columns, with … at the end of a shortened text, which loses its style.
 func Cut(s string, columns int) string {
-	if columns <= 0 || Width(s) <= columns {
+	unstyled := plain(s)
+	if columns <= 0 || Width(unstyled) <= columns {
 		return s
 	}
+	s = unstyled
 	n := 0
 	for i, r := range s {
 		if n += runeWidth(r); n > columns-1 {
