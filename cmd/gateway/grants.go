@@ -72,12 +72,9 @@ func newGrants() *cobra.Command {
 			if asJSON {
 				return printGrantsJSON(cmd.OutOrStdout(), cfg, all)
 			}
-			lost, err := gateway.LostGrants(cmd.Context(), cfg)
+			lost, err := lostGrantsOf(cmd.Context(), cfg, strings.Join(args, ""))
 			if err != nil {
-				return withDetails(err)
-			}
-			if len(args) > 0 {
-				lost = slices.DeleteFunc(lost, func(l gateway.LostGrant) bool { return l.Upstream != config.NameOf(args[0]) })
+				return err
 			}
 			return printGrants(cmd.OutOrStdout(), cfg, all, lost)
 		},
@@ -105,6 +102,15 @@ func grantsOf(ctx context.Context, cfg *config.Config, upstream string) ([]crede
 		return nil, fmt.Errorf("there is no upstream %s; gateway grants lists all grants", upstream)
 	}
 	return found, nil
+}
+
+// lostGrantsOf returns the grants of this machine's user for an upstream that are of no use any more, "" for those of all upstreams.
+func lostGrantsOf(ctx context.Context, cfg *config.Config, upstream string) ([]gateway.LostGrant, error) {
+	lost, err := gateway.LostGrants(ctx, cfg)
+	if upstream != "" {
+		lost = slices.DeleteFunc(lost, func(l gateway.LostGrant) bool { return l.Upstream != config.NameOf(upstream) })
+	}
+	return lost, withDetails(err)
 }
 
 // grantsLeft says which grants for an upstream stay although it was removed, "" if there are none. cfg is the configuration that
@@ -281,12 +287,19 @@ func (o *logoutOptions) run(cmd *cobra.Command, upstream string) error {
 	if err != nil {
 		return err
 	}
-	chosen, err := o.choose(all, upstream)
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	forgotten, err := o.forgetLost(ctx, cmd.OutOrStdout(), cfg, upstream)
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	chosen, err := o.choose(all, upstream)
+	if forgotten && len(chosen) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	for _, g := range chosen {
 		if err := removeGrant(ctx, cmd.OutOrStdout(), cfg, g); err != nil {
 			return err
@@ -298,6 +311,24 @@ func (o *logoutOptions) run(cmd *cobra.Command, upstream string) error {
 	}
 	folded(cmd.OutOrStdout(), "A running gateway stops using %s within half a minute.\n", what)
 	return nil
+}
+
+// forgetLost removes what gateway grants lists about a grant of this machine's user that is of no use any more. It reports whether there was one.
+func (o *logoutOptions) forgetLost(ctx context.Context, out io.Writer, cfg *config.Config, upstream string) (bool, error) {
+	if o.subject != "" {
+		return false, nil
+	}
+	lost, err := lostGrantsOf(ctx, cfg, upstream)
+	if err != nil {
+		return false, err
+	}
+	for _, l := range lost {
+		if err := gateway.ForgetLost(ctx, cfg, l); err != nil {
+			return false, withDetails(err)
+		}
+		folded(out, "%s: %s; it is removed.\n", l.Upstream, l.Why)
+	}
+	return len(lost) > 0, nil
 }
 
 // choose returns the grants to remove.

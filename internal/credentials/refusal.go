@@ -49,6 +49,17 @@ func (s *Store) noteRefusal(ctx context.Context, grant string, r refusal) {
 	_ = s.save(ctx, refusalName(grant), r)
 }
 
+// ForgetLost removes the record from which [Store.Lost] reads.
+func (s *Store) ForgetLost(ctx context.Context, upstream string, at *url.URL) error {
+	name := grantName(upstream, oauthmeta.CanonicalURI(at), localKey)
+	unlock, err := s.lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return s.values.remove(ctx, refusalName(name), nil)
+}
+
 // Lost says why the user of this machine has no grant any more for an upstream at a URL, "" if there is one, or there never was.
 func (s *Store) Lost(ctx context.Context, upstream string, at *url.URL) string {
 	name := grantName(upstream, oauthmeta.CanonicalURI(at), localKey)

@@ -172,7 +172,11 @@ func (grants *openedGrants) list(ctx context.Context, cfg *config.Config) ([]cre
 }
 
 // LostGrant is a grant that the user of this machine has no more.
-type LostGrant struct{ Upstream, Why string }
+type LostGrant struct {
+	Upstream, Why string
+
+	at *url.URL
+}
 
 // LostGrants returns the upstreams of a configuration whose grant by the user of this machine was removed because it was of no
 // use any more.
@@ -186,11 +190,21 @@ func LostGrants(ctx context.Context, cfg *config.Config) ([]LostGrant, error) {
 	for _, u := range cfg.Upstreams {
 		if at, err := url.Parse(u.URL); err == nil && u.Auth.Kind == config.CredentialUser {
 			if why := grants.Lost(ctx, u.Name, at); why != "" {
-				lost = append(lost, LostGrant{u.Name, why})
+				lost = append(lost, LostGrant{Upstream: u.Name, Why: why, at: at})
 			}
 		}
 	}
 	return lost, nil
+}
+
+// ForgetLost makes LostGrants return the grant no more. There is nothing to revoke.
+func ForgetLost(ctx context.Context, cfg *config.Config, l LostGrant) error {
+	grants, err := openGrants(cfg)
+	if err != nil {
+		return err
+	}
+	defer grants.close()
+	return grants.ForgetLost(ctx, l.Upstream, l.at)
 }
 
 // Logout removes a grant, and revokes it at its authorization server. It reports whether that server has
