@@ -128,10 +128,15 @@ func (s *folder) takes() error {
 	}
 	tmp, err := atomicfile.Temp(filepath.Join(s.dir, grantsDir, "probe"), nil, 0o600)
 	if err != nil {
-		return storeError(err)
+		return storeError(unwritable(err))
 	}
 	_ = os.Remove(tmp)
 	return nil
+}
+
+// unwritable says what to do about a folder that takes no files.
+func unwritable(err error) error {
+	return fmt.Errorf("%w; set state_dir to a folder that this user can write", err)
 }
 
 // replace implements values.
@@ -208,12 +213,12 @@ func (s *folder) sealer() (cipher.AEAD, error) {
 func (s *folder) key() ([]byte, error) {
 	at := filepath.Join(s.dir, keyFile)
 	if err := os.MkdirAll(filepath.Join(s.dir, grantsDir), 0o700); err != nil {
-		return nil, err
+		return nil, unwritable(err)
 	}
 	info, err := os.Stat(at)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := makeKey(at); err != nil {
-			return nil, err
+			return nil, unwritable(err)
 		}
 		info, err = os.Stat(at)
 	}
