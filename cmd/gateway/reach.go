@@ -93,7 +93,17 @@ func (o *reachOptions) find(ctx context.Context) ([]*running, error) {
 		return nil, fmt.Errorf("you run no gateway with %s; on %s you run another one: %s", o.file, r.base, there.name())
 	}
 	err = o.ask(ctx, r, http.MethodGet, "/-/status", &r.status)
-	if errors.Is(err, syscall.ECONNREFUSED) {
+	silent := errors.Is(err, syscall.ECONNREFUSED)
+	if err != nil && config.Default(lookupEnv).StateDir == "" {
+		// The socket of a gateway of this user is in a folder that is not known.
+		nothing := ""
+		if silent {
+			nothing = ", and nothing listens on " + r.base
+		}
+		return nil, fmt.Errorf("HOME is not set, so the gateways that you run cannot be found%s: set HOME to that of the gateway, "+
+			"or name the admin address of one that has admin.token with --url", nothing)
+	}
+	if silent {
 		with := ""
 		if o.file != "" {
 			with = " with " + o.file
