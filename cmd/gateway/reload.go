@@ -89,8 +89,11 @@ func printReload(out, errs io.Writer, name string, r inspect.ReloadReport) {
 	if r.Status == inspect.ReloadRefused {
 		folded(errs, "%s: not reloaded; the configuration before stays in force.\n", name)
 	} else {
-		text := reloadText(r)
-		if n := r.Noticed; n != nil {
+		text, n := reloadText(r), r.Noticed
+		switch {
+		case n == nil && text == inspect.ReloadUnchanged && len(r.Kept)+len(r.Failing) == 0:
+			text += "; this file is in force"
+		case n != nil:
 			text = fmt.Sprintf("%s; it noticed the change %s ago (%s)", text, console.Ago(time.Since(n.At)), reloadText(n.ReloadReport))
 		}
 		if at := r.CertificateRenewed; at != nil {

@@ -130,8 +130,9 @@ func (g *Gateway) reload(life context.Context, r *reloadRequest) {
 		g.logRefused(changes, err)
 	} else {
 		changes.Warnings = r.cfg.Warnings
+		before := g.lastReload.Load()
 		g.logReloaded(changes)
-		changes.Noticed = g.control.notice(changes, r.read, g.lastReload.Load())
+		changes.Noticed = g.control.notice(changes, r.read, before, g.lastReload.Load())
 	}
 	r.finish(changes, settled, err)
 }
@@ -142,19 +143,19 @@ type noticedChange struct {
 	read   watch.Set
 }
 
-// notice remembers a reload that was applied, and returns the one before that has applied the same files, if a program
-// asks and was not told of it.
-func (c *controlState) notice(changes Changes, read watch.Set, now *inspect.LastReload) *inspect.LastReload {
+// notice remembers a reload that was applied, and returns the one that has applied the same files, if a program
+// asks and was not told of it. After a reload in between, last, whoever asks means another change: a file that was refused and put back.
+func (c *controlState) notice(changes Changes, read watch.Set, last, now *inspect.LastReload) *inspect.LastReload {
 	asked := slices.Contains(changes.Causes, CauseAPI)
-	before := c.noticed
+	noticed := c.noticed
 	switch {
 	case asked || len(changes.Causes) == 0:
 		c.noticed = noticedChange{}
 	case changes.Any():
 		c.noticed = noticedChange{now, read}
 	}
-	if asked && !changes.Any() && before.read.Equal(read) {
-		return before.reload
+	if asked && !changes.Any() && noticed.reload == last && noticed.read.Equal(read) {
+		return noticed.reload
 	}
 	return nil
 }

@@ -119,3 +119,30 @@ func TestReloadTellsNoticedChange(t *testing.T) {
 		t.Errorf("with other files: %+v", r)
 	}
 }
+
+// A file that was refused and put back is not called the change that was noticed before.
+func TestReloadAfterAFileWasPutBack(t *testing.T) {
+	const text = "upstreams: {a: {command: a, disabled: true}}\n"
+	f := runFile(t, text)
+	write := func(text, status string) {
+		t.Helper()
+		before := f.lastReload.Load()
+		f.write(t, text)
+		polltest.Until(t, "the file is noticed", func() bool { r := f.lastReload.Load(); return r != before && r.Status == status })
+	}
+	write(text+"drain_timeout: 8s\n", inspect.ReloadDone)
+	write("upstreamz: {}\n", inspect.ReloadRefused)
+	write(text+"drain_timeout: 8s\n", inspect.ReloadUnchanged)
+	if r := f.answer(t); r.Status != inspect.ReloadUnchanged || r.Noticed != nil {
+		t.Errorf("a file that was put back: %+v", r)
+	}
+	write(text+"drain_timeout: 7s\n", inspect.ReloadDone)
+	f.write(t, "upstreamz: {}\n")
+	if status, body := f.handleReload(t.Context()); status != http.StatusUnprocessableEntity {
+		t.Errorf("a file with an error: %d %+v", status, body)
+	}
+	f.write(t, text+"drain_timeout: 7s\n")
+	if r := f.answer(t); r.Status != inspect.ReloadUnchanged || r.Noticed != nil {
+		t.Errorf("a file that was put back after a refusal that was told: %+v", r)
+	}
+}
