@@ -40,7 +40,7 @@ func TestDiff(t *testing.T) {
 }
 
 func TestConfirm(t *testing.T) {
-	for typed, want := range map[string]bool{"y\n": true, " YES \n": true, "\n": false, "no\n": false, "": false, "yeah\n": false} {
+	for typed, want := range map[string]bool{"y\n": true, " YES \n": true, "\n": false, "no\n": false, "": false, "yeah\n": false, "yeah\nNo\n": false, "x\n\n": false, "x\nY\n": true} {
 		got, err := NewPrompter(strings.NewReader(typed), io.Discard, Style{}).Confirm(t.Context(), "Sure?")
 		if err != nil || got != want {
 			t.Errorf("%q: %v, %v", typed, got, err)

@@ -69,14 +69,24 @@ func (p *Prompter) say(format string, args ...any) {
 	fmt.Fprintf(p.out, format, args...) // an error cannot be shown either
 }
 
-// Confirm asks a question that is answered with yes or no. Everything but yes means no, also the end of the input.
+// Confirm asks a question until it is answered with yes or no. An empty answer and the end of the input mean no.
 func (p *Prompter) Confirm(ctx context.Context, question string) (bool, error) {
-	text, err := p.line(ctx, question+" [y/N]")
-	if errors.Is(err, errEnded) {
-		return false, nil
+	for {
+		text, err := p.line(ctx, question+" [y/N]")
+		if errors.Is(err, errEnded) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		switch strings.ToLower(strings.TrimSpace(text)) {
+		case "y", "yes":
+			return true, nil
+		case "n", "no", "":
+			return false, nil
+		}
+		p.say("  %s\n", p.style.Warn("answer with y or n"))
 	}
-	text = strings.ToLower(strings.TrimSpace(text))
-	return text == "y" || text == "yes", err
 }
 
 // choice is the decision of a person.
