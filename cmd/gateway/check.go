@@ -16,7 +16,6 @@ import (
 	"mcpgateway/internal/clientauth"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/configfile"
-	"mcpgateway/internal/console"
 	"mcpgateway/internal/demo"
 	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/gateway"
@@ -49,7 +48,7 @@ func newCheck() *cobra.Command {
 			"without required arguments, and reads some of the resources. It calls nothing else.\n\n" +
 			"The exit status is 1 after an error: an error in the configuration, an upstream\n" +
 			"that cannot be reached or listed, or an answer that clients cannot get. Warnings\n" +
-			"leave it at 0.",
+			"leave it at 0. Interrupted, check prints what it knows and ends by the signal.",
 		Example: "  gateway check -c gateway.yaml\n  gateway check --offline        # only the file\n  gateway check search           # one upstream\n" +
 			"  gateway check --profile coding # one profile and its upstreams\n" +
 			"  gateway check --probe search   # all, and the answers of search",
@@ -190,8 +189,10 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 	}
 	found := &inspect.Report{}
 	if !o.offline && (len(look.Upstreams) > 0 || source == "") {
-		err := visitStarted(cmd, &look, source, o.timeout, func(ctx context.Context, v *gateway.InProcess, screen *console.Screen) error {
-			defer screen.Status("")
+		progress := newProgress(cmd)
+		err := visit(cmd, &look, source, 0, progress.watch, func(ctx context.Context, v *gateway.InProcess) error {
+			_ = progress.wait(ctx, v, o.timeout) // the report says what has not started
+			defer progress.screen.Status("")
 			var unmatched []catalog.UnusedGlob
 			if rules, err := ruleset.New(cfg); err == nil { // else CheckTools has reported the error
 				unmatched = rules.UnmatchedGlobs(v.Everything(), func(string) bool { return true }) // it skips what is down
@@ -202,15 +203,29 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 					return unfinishedReason(o.timeout, reason, isRemote(cfg, upstream))
 				},
 				Probe: o.probe, Limits: inspect.ProbeLimits{Call: o.callTimeout, Items: probeItems},
-				Progress: func(upstream string) { screen.Status("probing " + upstream) },
+				Progress: func(upstream string) { progress.screen.Status("probing " + upstream) },
 			})
 			found.Findings = append(found.Findings, unknownCalls(v, found, &look)...)
+			if sig, ok := errors.AsType[interruption](context.Cause(ctx)); ok {
+				progress.screen.Status("")
+				// The upstreams may take seconds to end. They end with this process, too.
+				found.Findings = append(found.Findings, inspect.Finding{Severity: inspect.SeverityError, What: inspect.Unfinished, Message: "the check was interrupted before it was done"})
+				o.add(report, found, cfg, source)
+				_ = o.print(cmd, report) // that it failed is known
+				endBy(sig.Signal)
+			}
 			return context.Cause(ctx)
 		})
 		if err != nil {
 			return err
 		}
 	}
+	o.add(report, found, cfg, source)
+	return nil
+}
+
+// add adds what was found about the upstreams to a report.
+func (o *checkOptions) add(report, found *inspect.Report, cfg *config.Config, source string) {
 	report.Findings = append(report.Findings, found.Findings...)
 	report.Probes, report.Profiles = found.Probes, found.Profiles
 	if source == "" {
@@ -227,7 +242,6 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 		checked.Start = string(u.Start)
 		report.Upstreams = append(report.Upstreams, checked)
 	}
-	return nil
 }
 
 // unknownCalls reports calls of tools in files that their profile does not have, unless an upstream that may have them

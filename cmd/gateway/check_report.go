@@ -140,6 +140,8 @@ func findingLine(f inspect.Finding) string {
 		return console.Line(text)
 	case f.File != "":
 		return (&config.Error{File: f.File, Line: f.Line, Col: f.Column, Path: f.Path, Msg: f.Message}).Error()
+	case f.What == inspect.Unfinished && f.Upstream == "":
+		return f.Message
 	case f.What == "empty":
 		return console.Line(f.Path + ": " + f.Message)
 	case f.Kind != "":

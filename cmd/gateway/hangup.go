@@ -45,14 +45,19 @@ func onNextSignal(log *zap.Logger, ended <-chan struct{}) {
 		case <-ended:
 		case sig := <-next:
 			log.Warn("a second signal ends the gateway at once", zap.String("signal", sig.String()))
-			signal.Reset(os.Interrupt, syscall.SIGTERM)
-			if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(sig) == nil {
-				time.Sleep(time.Second) // until the signal has its effect
-			}
-			// Windows has no signals, and a shell without job control starts programs in the background with SIGINT ignored.
-			os.Exit(exitFailed)
+			endBy(sig)
 		}
 	}()
+}
+
+// endBy ends the process as a signal does that it does not handle.
+func endBy(sig os.Signal) {
+	signal.Reset(os.Interrupt, syscall.SIGTERM)
+	if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(sig) == nil {
+		time.Sleep(time.Second) // until the signal has its effect
+	}
+	// Windows has no signals, and a shell without job control starts programs in the background with SIGINT ignored.
+	os.Exit(exitFailed)
 }
 
 // hasTerminal reports whether the process belongs to a terminal.

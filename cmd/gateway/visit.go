@@ -236,7 +236,7 @@ func visit(cmd *cobra.Command, cfg *config.Config, source string, timeout time.D
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	timed, cancel := within(ctx, timeout)
 	defer cancel()
@@ -248,6 +248,30 @@ func visit(cmd *cobra.Command, cfg *config.Config, source string, timeout time.D
 
 // errCanceled is the error of a verb that a signal has ended.
 var errCanceled = errors.New("canceled")
+
+// interruption is a signal that ends a verb.
+type interruption struct{ os.Signal }
+
+// Error implements error.
+func (i interruption) Error() string { return errCanceled.Error() }
+
+// untilSignal is [signal.NotifyContext] for the signals that end a verb. An interruption is the cause of the end.
+func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case sig := <-signals:
+			cancel(interruption{sig})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}
 
 // within returns a context that ends after timeout with errTimeout as its cause. A timeout of 0 is none.
 func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
@@ -269,16 +293,25 @@ func visitStarted(cmd *cobra.Command, cfg *config.Config, source string, timeout
 ) error {
 	progress := newProgress(cmd)
 	return visit(cmd, cfg, source, 0, progress.watch, func(ctx context.Context, v *gateway.InProcess) error {
-		progress.begin(v.Upstreams())
-		timed, cancel := within(ctx, timeout)
-		defer cancel()
-		err := v.WaitStarted(timed)
-		progress.screen.Status("")
-		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := progress.wait(ctx, v, timeout); err != nil {
+			return err
 		}
 		return do(ctx, v, progress.screen)
 	})
+}
+
+// wait waits until all upstreams have finished their first attempt, or timeout has passed, if it is not 0, and shows those that have not.
+// The error is the cause of the end of ctx.
+func (s *starting) wait(ctx context.Context, v *gateway.InProcess, timeout time.Duration) error {
+	s.begin(v.Upstreams())
+	timed, cancel := within(ctx, timeout)
+	defer cancel()
+	err := v.WaitStarted(timed)
+	s.screen.Status("")
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // newProgress shows on standard error, if it is a terminal, the upstreams that have not started.

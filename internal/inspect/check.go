@@ -25,7 +25,7 @@ type Report struct {
 // UpstreamReport is the state of one upstream.
 type UpstreamReport struct {
 	Name       string          `json:"name"`
-	State      string          `json:"state"`           // ready, degraded, down, disabled, or unchecked if the check did not connect to it
+	State      string          `json:"state"`           // ready, degraded, down, disabled, unchecked if the check did not connect to it, or unfinished if it was interrupted before
 	Start      string          `json:"start,omitempty"` // eager or lazy: when a gateway that serves starts it
 	Required   bool            `json:"required"`
 	Era        string          `json:"era"`      // legacy, modern, or ""
@@ -73,6 +73,9 @@ const (
 	SeverityWarning = "warning"
 )
 
+// Unfinished is the state of an upstream, and what a finding is about, if a check was interrupted.
+const Unfinished = "unfinished"
+
 // Finding is one problem that a check has found: in the configuration, of an upstream or
 // of an item. The members that are set depend on the subject.
 type Finding struct {
@@ -80,6 +83,7 @@ type Finding struct {
 	// The values of What are configuration, unset (a variable that an upstream needs), idle (a
 	// glob matches nothing), unreachable, degraded, output (lines that are no MCP messages), empty
 	// (a profile has nothing), store (it cannot be reached), issuer (its keys cannot be fetched),
+	// unfinished (the check was interrupted),
 	// the problem of an item (quarantined, clash, …), and the outcome of a probe (error, lost, timeout, refused).
 	What     string `json:"what"`
 	Message  string `json:"message"`
@@ -122,7 +126,7 @@ func (i *Inspector) Check(ctx context.Context, o CheckOptions) *Report {
 	r := &Report{}
 	for _, u := range i.Upstreams() {
 		if o.selects(u.Name) {
-			r.addUpstream(u, o.Late)
+			r.addUpstream(u, o.Late, ctx.Err() != nil)
 		}
 	}
 	for _, f := range i.Everything().Findings() {
@@ -163,7 +167,8 @@ func (r *Report) upstream(name string) *UpstreamReport {
 	return nil
 }
 
-func (r *Report) addUpstream(u Upstream, late func(upstream, reason string) string) {
+// addUpstream adds an upstream. If the check was interrupted, nothing is known of one that is still connecting.
+func (r *Report) addUpstream(u Upstream, late func(upstream, reason string) string, interrupted bool) {
 	report := UpstreamReport{
 		Name: u.Name, State: u.State.String(), Required: u.Required, Revision: string(u.Revision),
 		Server: json.RawMessage(u.Server), Seconds: u.Took.Seconds(), Items: make(map[string]int),
@@ -185,12 +190,16 @@ func (r *Report) addUpstream(u Upstream, late func(upstream, reason string) stri
 		r.Findings = append(r.Findings, Finding{Severity: SeverityWarning, What: "output", Upstream: u.Name, Message: u.Skipped.String()})
 	}
 	f := Finding{Severity: SeverityError, What: "unreachable", Upstream: u.Name, Message: u.Reason}
-	switch u.State {
-	case connector.Ready, connector.Idle:
+	switch {
+	case u.State == connector.Ready, u.State == connector.Idle:
 		f.What = ""
-	case connector.Degraded:
+	case u.State == connector.Degraded:
 		f.What = "degraded"
-	case connector.Connecting:
+	case u.State == connector.Connecting && interrupted:
+		if report.State, f.What = Unfinished, Unfinished; u.Reason == "" {
+			f.What = ""
+		}
+	case u.State == connector.Connecting:
 		report.State = connector.Down.String()
 		if late != nil {
 			f.Message = late(u.Name, u.Reason)
