@@ -12,10 +12,12 @@ import (
 type Stage uint8
 
 // The stages. The time of StageUpstream contains that of the questions which the upstream asks
-// meanwhile, and StageAsk contains StageParked.
+// meanwhile, and StageAsk contains StageParked. StageReplica contains the stages of the call at
+// the other replica, which are added when it has answered.
 const (
 	StageAuthorize Stage = iota // policy decides, and the audit has the decision
 	StageConfirm                // the client's user confirms the call
+	StageReplica                // another replica has the call, because it has the session with the upstream
 	StageSlot                   // the call waits for a slot at its upstream
 	StageConnect                // the call waits for the connection with its upstream
 	StageUpstream               // one attempt: the upstream has the call
@@ -24,7 +26,7 @@ const (
 	NumStages
 )
 
-var stageNames = [NumStages]string{"authorize", "confirm", "slot", "connect", "upstream", "ask", "parked"}
+var stageNames = [NumStages]string{"authorize", "confirm", "replica", "slot", "connect", "upstream", "ask", "parked"}
 
 // String returns the name of the stage in logs and traces.
 func (s Stage) String() string { return stageNames[s] }
@@ -98,9 +100,10 @@ type Trace struct {
 	// First is the id of the request that began that call, "" for none.
 	First string
 
-	clock func() time.Time
-	span  Span
-	spent [NumStages]atomic.Int64
+	clock   func() time.Time
+	span    Span
+	spent   [NumStages]atomic.Int64
+	replica atomic.Pointer[string]
 }
 
 // Begin makes the trace record stages. span may be nil. It is called at most once.
@@ -156,6 +159,31 @@ func (t *Trace) Spent(s Stage) time.Duration {
 		return 0
 	}
 	return time.Duration(t.spent[s].Load())
+}
+
+// Add adds the time that the call has spent in a stage at another replica.
+func (t *Trace) Add(s Stage, spent time.Duration) {
+	if t != nil && t.clock != nil {
+		t.spent[s].Add(int64(spent))
+	}
+}
+
+// Forward notes that the call is forwarded to another replica, whether or not the trace has begun.
+func (t *Trace) Forward(replica string) {
+	if t != nil {
+		t.replica.Store(&replica)
+	}
+}
+
+// Replica returns the name of the replica to which the call was forwarded last, "" if it was not forwarded.
+func (t *Trace) Replica() string {
+	if t == nil {
+		return ""
+	}
+	if name := t.replica.Load(); name != nil {
+		return *name
+	}
+	return ""
 }
 
 // Start begins a stage. Its span is below that of ctx, see [ContextWithSpan], or else below that

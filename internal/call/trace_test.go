@@ -36,6 +36,18 @@ func TestTraceMeasuresStages(t *testing.T) {
 	}
 }
 
+// A call has the name of the replica to which it was forwarded last, whether or not its stages are measured.
+func TestForwarded(t *testing.T) {
+	var none *Trace
+	none.Forward("a")
+	var tr Trace
+	tr.Forward("a")
+	tr.Forward("b")
+	if none.Replica() != "" || tr.Replica() != "b" {
+		t.Errorf("%q, %q", none.Replica(), tr.Replica())
+	}
+}
+
 // A call without a trace, or whose trace has not begun, needs no special case.
 func TestNoTrace(t *testing.T) {
 	var none *Trace
@@ -44,7 +56,8 @@ func TestNoTrace(t *testing.T) {
 	for _, tr := range []*Trace{none, {}} {
 		timer := tr.Start(t.Context(), StageSlot, SpanStart{})
 		timer.End(nil)
-		if tr.Spent(StageSlot) != 0 || tr.ID() != "" || tr.Span() != nil || timer.Context() != nil {
+		tr.Add(StageSlot, time.Second)
+		if tr.Spent(StageSlot) != 0 || tr.Replica() != "" || tr.ID() != "" || tr.Span() != nil || timer.Context() != nil {
 			t.Error("it recorded something")
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/store"
@@ -171,6 +173,41 @@ func TestSessionsOfClientsAmongReplicas(t *testing.T) {
 	}
 	if got := a.callTool(other, "count"); !strings.Contains(got, "call 2 of") {
 		t.Errorf("another session of the client gets %s at the other replica", got)
+	}
+}
+
+// The line of a call that another replica has forwarded names that replica, and has the times of the stages there.
+func TestTimesOfForwardedCalls(t *testing.T) {
+	kept := new(storetest.Memory)
+	_, url := newCountingServer(t)
+	all := [2]*attackTest{}
+	for i := range all {
+		all[i] = startAttackOn(t, url, sharedKeys, kept, func(c *config.Config) {
+			c.Upstreams = c.Upstreams[:1] // without the modern one
+			c.Upstreams[0].Session, c.Telemetry.Slow = config.SessionPerClient, time.Nanosecond
+		})
+	}
+	a, b := all[0], all[1]
+	session := a.session("ann")
+	b.session("ann") // waits until b is ready
+	a.callTool(session, "count")
+	b.callTool(session, "count")
+	line := func(r *attackTest) map[string]any {
+		lines := r.logs.FilterMessage("slow call").FilterField(zap.String("item", "legacy__count")).All()
+		if len(lines) != 1 {
+			t.Fatalf("%d lines, want 1", len(lines))
+		}
+		return lines[0].ContextMap()
+	}
+	if at := line(a); at["replica"] != nil || at["replica_ms"] != nil || at["upstream_ms"] == nil {
+		t.Errorf("a call at the replica with the session: %v", at)
+	}
+	at := line(b)
+	if at["replica"] != a.g.replica || at["replica_ms"] == nil || at["upstream_ms"] == nil {
+		t.Fatalf("a call that was forwarded to %s: %v", a.g.replica, at)
+	}
+	if all, server := at["replica_ms"].(float64), at["upstream_ms"].(float64); server > all {
+		t.Errorf("%v ms at the server are not part of %v ms at the other replica", server, all)
 	}
 }
 

@@ -180,6 +180,7 @@ func (r *Replicas) OnNote(kind string, f func(from string, note []byte)) { r.onN
 // learn that this one has ended. It returns when all handlers have.
 func (r *Replicas) Run(ctx context.Context) {
 	var loops sync.WaitGroup
+	r.o.Logger.Info("a replica has started", zap.String("replica", r.o.Name)) // lines of other replicas have this name
 	r.beat(ctx)
 	close(r.first)
 	for _, loop := range []func(context.Context){r.beatLoop, r.inboxLoop, r.notesLoop, r.tellLoop} {

@@ -249,7 +249,7 @@ func (l *logFields) decision(it *auditedItem, d *policy.Decision) {
 }
 
 // maxFields is the number of fields of the log line of a call.
-const maxFields = 14
+const maxFields = 15
 
 // milliseconds is a duration as the log and the audit have it.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -306,6 +306,9 @@ func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, e
 	}
 	if len(log.violations) > 0 {
 		fields = append(fields, zap.Strings("violations", log.violations))
+	}
+	if to := c.Trace.Replica(); to != "" {
+		fields = append(fields, zap.String("replica", to))
 	}
 	if id := c.Trace.ID(); id != "" {
 		fields = append(fields, zap.String("trace_id", id))

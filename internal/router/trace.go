@@ -48,7 +48,7 @@ func (r *Router) logSlow(c *call.Call, log *logFields, duration time.Duration, r
 		zap.String("request", c.ID), zap.String("principal", c.Principal.Subject), ratelog.Profile(c.Principal.Profile),
 		zap.String("method", labelOf(c)),
 	}
-	for _, f := range []struct{ name, value string }{{"key", c.Principal.KeyID}, {"upstream", log.named()}, {"item", log.item}, {"rule", log.rule}, {"trace_id", c.Trace.ID()}} {
+	for _, f := range []struct{ name, value string }{{"key", c.Principal.KeyID}, {"upstream", log.named()}, {"item", log.item}, {"rule", log.rule}, {"replica", c.Trace.Replica()}, {"trace_id", c.Trace.ID()}} {
 		if f.value != "" {
 			fields = append(fields, zap.String(f.name, f.value))
 		}

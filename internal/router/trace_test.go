@@ -66,6 +66,28 @@ func TestSlowCallsAreLoggedWithTheirStages(t *testing.T) {
 	}
 }
 
+// Both lines of a call name the replica to which it was forwarded.
+func TestLinesNameTheReplica(t *testing.T) {
+	up := &fakeUpstream{answer: func(_ context.Context, c *call.Call) (call.Result, error) {
+		c.Trace.Forward("other")
+		return call.Result{Raw: wire.Raw(`{"content":[]}`)}, nil
+	}}
+	h, logs := slowRouter(t, time.Nanosecond, up)
+	core, calls := observer.New(zapcore.InfoLevel)
+	h.log = zap.New(core)
+	if _, err := h.Handle(t.Context(), tracedCall(wire.MethodToolsCall, `{"name":"files__read"}`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range append(logs.FilterMessage("slow call").All(), calls.FilterMessage("call").All()...) {
+		if got := line.ContextMap()["replica"]; got != "other" {
+			t.Errorf("%s: %v", line.Message, got)
+		}
+	}
+	if logs.Len() != 1 || calls.Len() != 1 {
+		t.Errorf("%d and %d lines", logs.Len(), calls.Len())
+	}
+}
+
 // Calls are not logged below the time, and without one.
 func TestOtherCallsAreNotLoggedAsSlow(t *testing.T) {
 	for _, slow := range []time.Duration{0, time.Hour} {

@@ -89,7 +89,11 @@ func (u subscriber) Subscribe(ctx context.Context, c *call.Call, native string) 
 	case err != nil || holder == u.h.Name: // while the store is away, this replica uses a session of its own
 		return u.sessions.Subscribe(ctx, c, native)
 	}
-	return u.h.subscriptions.subscribe(ctx, u, c, native)
+	timer := c.Trace.Start(ctx, call.StageReplica, call.SpanStart{Upstream: u.name})
+	c.Trace.Forward(holder)
+	cancel, err = u.h.subscriptions.subscribe(ctx, u, c, native)
+	timer.End(err)
+	return cancel, err
 }
 
 // subscribe has the holder of a session subscribe, once for all clients of this replica.

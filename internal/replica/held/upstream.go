@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/replica"
 	"mcpgateway/internal/replica/remote"
 	"mcpgateway/internal/router"
@@ -97,20 +99,31 @@ func (u *heldUpstream) Do(ctx context.Context, c *call.Call) (call.Result, error
 		return u.Upstream.Do(ctx, c)
 	}
 	holder, err := u.holder(ctx, c.Session)
-	for range heldAttempts {
-		switch {
-		case ctx.Err() != nil:
-			return call.Result{}, ctx.Err()
-		case err != nil, holder == u.h.Name:
-			return u.Upstream.Do(ctx, c)
+	if err == nil && holder != u.h.Name {
+		res, forwarded, err := u.forward(ctx, holder, c)
+		if forwarded {
+			return res, err
 		}
-		var res call.Result
-		res, err = remote.Do(ctx, u.h.Replicas, holder, kindUpstream, u.name, c)
+	}
+	if ctx.Err() != nil {
+		return call.Result{}, ctx.Err()
+	}
+	return u.Upstream.Do(ctx, c)
+}
+
+// forward passes a call to the replica that holds its session, and to the next holder if that replica does not hold it any more. If the call was not
+// forwarded, this replica is the holder by now or the store does not answer, and it has to make the call.
+func (u *heldUpstream) forward(ctx context.Context, holder string, c *call.Call) (res call.Result, forwarded bool, err error) {
+	timer := c.Trace.Start(ctx, call.StageReplica, call.SpanStart{Upstream: u.name})
+	defer func() { timer.End(err) }()
+	ctx = call.ContextWithSpan(ctx, timer.Span)
+	for range heldAttempts {
+		res, err = u.pass(ctx, holder, kindUpstream, c)
 		switch {
 		case err == nil, errors.As(err, new(*wire.Error)):
-			return res, err
+			return res, true, err
 		case ctx.Err() != nil:
-			return call.Result{}, ctx.Err()
+			return call.Result{}, true, ctx.Err()
 		case errors.Is(err, remote.ErrNotHeld):
 			u.h.leases.Forget(u.lease(c.Session), holder)
 			holder, err = u.holder(ctx, c.Session)
@@ -119,15 +132,27 @@ func (u *heldUpstream) Do(ctx context.Context, c *call.Call) (call.Result, error
 		case errors.Is(err, replica.ErrEnding):
 			holder, err = u.nextHolder(ctx, c.Session, holder)
 			if errors.As(err, new(*wire.Error)) {
-				return call.Result{}, err
+				return call.Result{}, true, err
 			}
 		case remote.Begun(err):
-			return call.Result{}, u.sessions.Failure("the replica that holds the session has ended or cannot be reached; the server may have run the call", false)
+			return call.Result{}, true, u.sessions.Failure("the replica that holds the session has ended or cannot be reached; the server may have run the call", false)
 		case errors.Is(err, replica.ErrRefused), errors.Is(err, replica.ErrTooLong):
-			return call.Result{}, u.sessions.Failure("the replica that holds the session has refused the call", true)
+			return call.Result{}, true, u.sessions.Failure("the replica that holds the session has refused the call", true)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return call.Result{}, true, ctx.Err()
+		case err != nil, holder == u.h.Name:
+			return call.Result{}, false, nil
 		}
 	}
-	return call.Result{}, u.sessions.Failure("the session moves from replica to replica", true)
+	return call.Result{}, true, u.sessions.Failure("the session moves from replica to replica", true)
+}
+
+// pass passes a call to a replica, whose name the line of the call has.
+func (u *heldUpstream) pass(ctx context.Context, to, kind string, c *call.Call) (call.Result, error) {
+	c.Trace.Forward(to)
+	return remote.Do(ctx, u.h.Replicas, to, kind, u.name, c)
 }
 
 // DoTask implements [router.TaskHolder]. A task of a session that this replica has too may live in that of
@@ -142,7 +167,9 @@ func (u *heldUpstream) DoTask(ctx context.Context, holder string, c *call.Call) 
 	case holder == u.h.Name:
 		return u.Upstream.Do(ctx, c)
 	}
-	res, err := remote.Do(ctx, u.h.Replicas, holder, kindTask, u.name, c)
+	timer := c.Trace.Start(ctx, call.StageReplica, call.SpanStart{Upstream: u.name})
+	res, err := u.pass(call.ContextWithSpan(ctx, timer.Span), holder, kindTask, c)
+	timer.End(err)
 	switch {
 	case err == nil, errors.As(err, new(*wire.Error)):
 		return res, err
@@ -171,7 +198,7 @@ func (h *Holder) doTask(ctx context.Context, name string, c *call.Call) (call.Re
 	if u == nil {
 		return call.Result{}, remote.ErrNotHeld
 	}
-	return u.Upstream.Do(ctx, c)
+	return u.doFor(ctx, c)
 }
 
 // byName returns the upstream with this name as it is among several replicas, nil for none.
@@ -219,5 +246,17 @@ func (h *Holder) do(ctx context.Context, name string, c *call.Call) (call.Result
 	if u == nil || !h.leases.Holds(u.lease(c.Session)) {
 		return call.Result{}, remote.ErrNotHeld
 	}
-	return u.Upstream.Do(ctx, c)
+	return u.doFor(ctx, c)
+}
+
+// doFor makes a call for another replica, which gets the times of its stages and has its line in the log.
+func (u *heldUpstream) doFor(ctx context.Context, c *call.Call) (call.Result, error) {
+	began := time.Now()
+	c.Trace = new(call.Trace)
+	c.Trace.Begin(time.Now, nil)
+	res, err := u.Upstream.Do(ctx, c)
+	u.h.Logger.Log(zapcore.DebugLevel, "call for another replica", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject),
+		ratelog.Profile(c.Principal.Profile), zap.String("method", c.Method), zap.String("upstream", u.name), zap.Bool("failed", err != nil),
+		zap.Float64("duration_ms", float64(time.Since(began).Microseconds())/1000))
+	return res, err
 }

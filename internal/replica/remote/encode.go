@@ -160,6 +160,30 @@ type resultHeader struct {
 	Extra    string        `json:"extra,omitempty"`
 	Error    *errorHeader  `json:"error,omitempty"`
 	NotHeld  bool          `json:"notHeld,omitempty"` // the call was not made: see ErrNotHeld
+	// Spent is the time in the stages of the call, by their names.
+	Spent map[string]time.Duration `json:"spent,omitempty"`
+}
+
+// spentIn returns the times of the stages that a call has passed, nil if they were not measured.
+func spentIn(t *call.Trace) (spent map[string]time.Duration) {
+	for s := range call.NumStages {
+		if d := t.Spent(s); d > 0 {
+			if spent == nil {
+				spent = map[string]time.Duration{}
+			}
+			spent[s.String()] = d
+		}
+	}
+	return spent
+}
+
+// addSpent adds the times of a call at another replica to those of the call here.
+func addSpent(t *call.Trace, spent map[string]time.Duration) {
+	for s := range call.NumStages {
+		if d := spent[s.String()]; d > 0 {
+			t.Add(s, d)
+		}
+	}
 }
 
 // messageKind is the kind of a message of a conversation.

@@ -15,7 +15,8 @@ import (
 var ErrNotHeld = errors.New("the replica does not hold this any more")
 
 // Handler handles a call that another replica has passed on; to says what it is for. It returns as a
-// router or an upstream does, or ErrNotHeld.
+// router or an upstream does, or ErrNotHeld. If it gives the call a trace, the other replica adds the times
+// of the stages to those of its call.
 type Handler func(ctx context.Context, to string, c *call.Call) (call.Result, error)
 
 // Handle sets the handler of calls of a kind. Call it before r runs.
@@ -33,7 +34,7 @@ func Handle(r *replica.Replicas, kind string, h Handler) {
 		res, err := h(ctx, to, c)
 		cancel()
 		receiving.Wait()
-		header := resultHeader{Revision: res.Revision, Extra: res.Extra}
+		header := resultHeader{Revision: res.Revision, Extra: res.Extra, Spent: spentIn(c.Trace)}
 		if err != nil {
 			if header.NotHeld = errors.Is(err, ErrNotHeld); !header.NotHeld {
 				if header.Error = encodeError(err); header.Error == nil {
@@ -63,9 +64,11 @@ func Do(ctx context.Context, r *replica.Replicas, replicaName, kind, to string, 
 	}
 	var h resultHeader
 	body, err := split(reply, &h)
-	switch {
-	case err != nil:
+	if err != nil {
 		return call.Result{}, err
+	}
+	addSpent(c.Trace, h.Spent)
+	switch {
 	case h.NotHeld:
 		return call.Result{}, ErrNotHeld
 	case h.Error != nil:

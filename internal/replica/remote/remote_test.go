@@ -126,6 +126,39 @@ func TestResultsAndErrors(t *testing.T) {
 	})
 }
 
+// The times that a call has spent in its stages at the other replica are added to those here, also if it fails there.
+func TestTimesOfStages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fails error
+		here, _ := pair(t, func(there *replica.Replicas) {
+			Handle(there, "x", func(_ context.Context, _ string, c *call.Call) (call.Result, error) {
+				c.Trace = new(call.Trace)
+				c.Trace.Begin(time.Now, nil)
+				c.Trace.Add(call.StageConnect, 2*time.Second)
+				c.Trace.Add(call.StageUpstream, time.Second)
+				return call.Result{Raw: wire.Raw(`{}`)}, fails
+			})
+		})
+		c := exampleCall(&back{})
+		if _, err := Do(t.Context(), here, "there", "x", "", c); err != nil { // whose stages nobody measures
+			t.Error(err)
+		}
+		c.Trace = new(call.Trace)
+		c.Trace.Begin(time.Now, nil)
+		for _, fails = range []error{nil, wire.Errorf(wire.CodeInternal, "too slow")} {
+			if _, err := Do(t.Context(), here, "there", "x", "", c); (err != nil) != (fails != nil) {
+				t.Error(err)
+			}
+		}
+		want := map[call.Stage]time.Duration{call.StageConnect: 4 * time.Second, call.StageUpstream: 2 * time.Second}
+		for s := range call.NumStages {
+			if got := c.Trace.Spent(s); got != want[s] {
+				t.Errorf("%s: %s, want %s", s, got, want[s])
+			}
+		}
+	})
+}
+
 // Notifications and asks reach the client in order, its answers the other replica.
 func TestBackChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
