@@ -344,14 +344,14 @@ func (o *logoutOptions) choose(all []credentials.Grant, upstream string) ([]cred
 	})
 	switch {
 	case len(chosen) == 0:
-		who := "you have"
+		have := "you have granted no"
 		switch {
 		case o.everybody:
-			who = "nobody has"
+			have = "nobody has granted"
 		case o.subject != "":
-			who = fmt.Sprintf("%q has", o.subject)
+			have = fmt.Sprintf("%q has granted no", o.subject)
 		}
-		return nil, fmt.Errorf("%s granted no access to %s; gateway grants lists all grants", who, upstream)
+		return nil, fmt.Errorf("%s access to %s; gateway grants lists all grants", have, upstream)
 	case len(chosen) > 1 && !o.everybody && o.subject != "" && o.issuer == "" && chosen[0].PrincipalIssuer != chosen[1].PrincipalIssuer:
 		return nil, usageError{fmt.Errorf("several principals have the subject %s; add --issuer %s or another one", o.subject, chosen[0].PrincipalIssuer)}
 	}

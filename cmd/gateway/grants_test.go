@@ -92,6 +92,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	want("no grants", verb(t, "grants", "-c", file), `^Nobody has granted access\. .*\n0$`)
 	want("no grants, JSON", verb(t, "grants", "-c", file, "--json"), `^\[\]\n0$`)
 	want("logout without a grant", verb(t, "logout", "tickets", "-c", file), `you have granted no access to tickets; gateway grants lists all grants\n1$`)
+	want("logout of everybody without a grant", verb(t, "logout", "tickets", "-c", file, "--all"), `^gateway: nobody has granted access to tickets; gateway grants lists all grants\n1$`)
 	want("logout from nothing", verb(t, "logout", "-c", file), `needs one argument, UPSTREAM, and got 0; there is no grant\n(?s:.*)\n2$`)
 	want("login", verb(t, "login", "tickets", "-c", file), `^Open this URL in a browser and log in:(?s:.*)Access to tickets is granted\. A running gateway uses it within a few seconds\.\nNext: gateway list tools -c \S+ shows its tools, gateway call NAME -c \S+ calls one\.\n0$`)
 
