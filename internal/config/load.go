@@ -65,18 +65,24 @@ func parse(src source, data []byte) (*Config, error) {
 	if parseErr != nil {
 		return nil, Errors{parseErr}
 	}
-	d := newDecoder(src, root, data)
-	d.hosts = hasKey(root, "mcpServers", "servers") || hasKey(root, hostServerKeys...) || IsGoose(configfile.Child(root, gooseKey))
-	d.readVariables()
-	var doc document
-	d.structure(root, root, configfile.Path{}, "", reflect.ValueOf(&doc).Elem())
-	d.settingsWithoutEffect()
+	doc, d := decode(src, root, data)
 	if len(d.Errors) > 0 {
 		return nil, d.Errors.Sorted()
 	}
 	slices.SortStableFunc(d.Warnings, configfile.CompareWarnings)
 	doc.Config.Warnings, doc.Config.expansions, doc.Config.variables = d.Warnings, d.vars.done, d.vars.src.env
 	return &doc.Config, nil
+}
+
+// decode decodes the content of a file, as far as it has no errors. The decoder has the errors.
+func decode(src source, root *yaml.Node, data []byte) (*document, *decoder) {
+	d := newDecoder(src, root, data)
+	d.hosts = hasKey(root, "mcpServers", "servers") || hasKey(root, hostServerKeys...) || IsGoose(configfile.Child(root, gooseKey))
+	d.readVariables()
+	doc := new(document)
+	d.structure(root, root, configfile.Path{}, "", reflect.ValueOf(doc).Elem())
+	d.settingsWithoutEffect()
+	return doc, d
 }
 
 // hasKey reports whether a mapping has one of the keys.
