@@ -40,7 +40,8 @@ func newHealth() *cobra.Command {
 			"--ready whether it is ready for traffic, and exits with 0 or 1. It is for health\n" +
 			"checks of containers without other programs. Without --url it asks the admin\n" +
 			"address in the configuration, on this machine; it finds the configuration as run\n" +
-			"does.",
+			"does. Errors of the configuration are warnings: a gateway that runs goes on with\n" +
+			"the one before.",
 		Example: "  gateway health\n  gateway health --ready\n  gateway health --url http://127.0.0.1:9090",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return opts.run(cmd) },
@@ -53,7 +54,7 @@ func newHealth() *cobra.Command {
 }
 
 func (o *healthOptions) run(cmd *cobra.Command) error {
-	base, err := o.base(cmd.Context())
+	base, unread, err := o.base(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -64,6 +65,10 @@ func (o *healthOptions) run(cmd *cobra.Command) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
 	page, err := askHealth(ctx, target)
+	if unread != nil && errors.Is(err, errNothingListens) {
+		return unread
+	}
+	warnUnread(cmd.ErrOrStderr(), unread, nil)
 	if err != nil {
 		return o.elsewhere(ctx, err)
 	}
@@ -90,7 +95,7 @@ func (o *healthOptions) explained(ctx context.Context, base string, all []string
 	}
 	var cfg *config.Config
 	if o.url == "" {
-		cfg, _, _ = o.load() // without errors, as base has loaded it
+		cfg, _, _ = o.locate()
 	}
 	r := adminBehind(ctx, cfg, base)
 	if r == nil {
@@ -110,26 +115,39 @@ func (o *healthOptions) explained(ctx context.Context, base string, all []string
 	return explained
 }
 
-// base is the URL of the admin address, without a path.
-func (o *healthOptions) base(ctx context.Context) (string, error) {
+// base is the URL of the admin address, without a path. A file that cannot be used is no reason not to ask the gateway that runs
+// with it: unread is then the error of the file.
+func (o *healthOptions) base(ctx context.Context) (base string, unread, err error) {
 	if o.url != "" && o.file != "" {
-		return "", usageError{errors.New("--url and --config both name a gateway; give one of them")}
+		return "", nil, usageError{errors.New("--url and --config both name a gateway; give one of them")}
 	}
 	if o.url != "" {
-		return adminURL(o.url)
+		base, err = adminURL(o.url)
+		return base, nil, err
 	}
-	cfg, source, err := o.load()
-	if err != nil {
-		return "", err
+	cfg, source, unread := o.locate()
+	base = "http://" + localAddress(cfg.Admin.Listen)
+	if source.File == "" {
+		return base, nil, nil
 	}
-	base := "http://" + localAddress(cfg.Admin.Listen)
-	if source.File != "" {
-		asked := reachOptions{runOptions: runOptions{file: source.File}, timeout: o.timeout}
-		if there := listensAt(asked.ofUser(ctx, cfg), cfg.Admin.Listen); there != nil && !asked.concerns(there.status) {
-			return "", fmt.Errorf("you run no gateway with %s; on %s you run another one: %s", source.File, base, there.name())
+	asked := reachOptions{runOptions: runOptions{file: source.File}, timeout: o.timeout}
+	all := asked.ofUser(ctx, cfg)
+	there := listensAt(all, cfg.Admin.Listen)
+	switch own := there != nil && asked.concerns(there.status); {
+	case unread == nil && there != nil && !own:
+		return "", nil, fmt.Errorf("you run no gateway with %s; on %s you run another one: %s", source.File, base, there.name())
+	case unread == nil || own:
+		return base, unread, nil
+	}
+	for _, r := range all {
+		if r.status.AdminURL != "" && asked.concerns(r.status) {
+			return r.status.AdminURL, unread, nil
 		}
 	}
-	return base, nil
+	if cfg.Admin.Listen == "" || there != nil { // it may be anywhere
+		return "", nil, unread
+	}
+	return base, unread, nil
 }
 
 // elsewhere names the admin address of a gateway that this user runs with the file, in place of err, which says that

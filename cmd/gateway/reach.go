@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/instance"
 )
@@ -28,6 +29,9 @@ type reachOptions struct {
 	url        string
 	headers    []string
 	timeout    time.Duration
+
+	// unread is why the file cannot be used, if find has asked its admin address all the same.
+	unread error
 }
 
 func (o *reachOptions) flags(cmd *cobra.Command) {
@@ -74,15 +78,14 @@ func (o *reachOptions) find(ctx context.Context) ([]*running, error) {
 	if len(header) > 0 {
 		return nil, usageError{errors.New("--header is for --url")}
 	}
-	// A file with errors is a reason to ask the gateway that runs with it.
-	cfg, _, loadErr := o.load()
+	cfg, _, loadErr := o.locate()
 	all := o.ofUser(ctx, cfg)
 	others := slices.DeleteFunc(slices.Clone(all), func(r *running) bool { return o.concerns(r.status) })
 	all = slices.DeleteFunc(all, func(r *running) bool { return !o.concerns(r.status) })
 	switch {
 	case len(all) > 0:
 		return all, nil
-	case loadErr != nil:
+	case loadErr != nil && cfg.Admin.Listen == "":
 		return nil, loadErr
 	}
 	r := &running{base: "http://" + localAddress(cfg.Admin.Listen), transport: &http.Transport{DisableKeepAlives: true}, header: http.Header{}}
@@ -90,10 +93,17 @@ func (o *reachOptions) find(ctx context.Context) ([]*running, error) {
 		r.header.Set("Authorization", "Bearer "+token)
 	}
 	if there := listensAt(others, cfg.Admin.Listen); there != nil {
+		if loadErr != nil {
+			return nil, loadErr
+		}
 		return nil, fmt.Errorf("you run no gateway with %s; on %s you run another one: %s", o.file, r.base, there.name())
 	}
 	err = o.ask(ctx, r, http.MethodGet, "/-/status", &r.status)
 	silent := errors.Is(err, syscall.ECONNREFUSED)
+	if silent && loadErr != nil {
+		return nil, loadErr
+	}
+	o.unread = loadErr
 	if err != nil && config.Default(lookupEnv).StateDir == "" {
 		// The socket of a gateway of this user is in a folder that is not known.
 		nothing := ""
@@ -111,6 +121,36 @@ func (o *reachOptions) find(ctx context.Context) ([]*running, error) {
 		return nil, fmt.Errorf("you run no gateway%s on this machine, and nothing listens on %s: start one with \"gateway run\", or name the admin address of another one with --url", with, r.base)
 	}
 	return []*running{r}, err
+}
+
+// locate is load for verbs that ask the gateway of a file. With an error, which is a reason to ask it, the configuration
+// only says where the gateway may be found, see [config.Located].
+func (o *runOptions) locate() (*config.Config, gateway.Source, error) {
+	cfg, source, err := o.load()
+	if err != nil {
+		cfg = config.Located(source.File, lookupEnv)
+	}
+	return cfg, source, err
+}
+
+// warnUnread prints why a file cannot be used, for verbs that have asked a gateway all the same, without the errors that
+// the gateway has named. A nil err is none.
+func warnUnread(w io.Writer, err error, named []inspect.ReloadError) {
+	var errs config.Errors
+	if err == nil {
+		return
+	}
+	if !errors.As(err, &errs) {
+		folded(w, "warning: %s\n", err)
+	}
+	for _, e := range errs {
+		same := func(n inspect.ReloadError) bool {
+			return n.Line == e.Line && n.Column == e.Col && n.Key == e.Path && n.Message == e.Msg
+		}
+		if !slices.ContainsFunc(named, same) {
+			folded(w, "warning: %s\n", e)
+		}
+	}
 }
 
 // ofUser returns the gateways that this user runs, for root also the service, with their status: those that listen come first, then the oldest.

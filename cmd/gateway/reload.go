@@ -43,6 +43,7 @@ func (o *reachOptions) reload(cmd *cobra.Command, asJSON bool) error {
 	defer stop()
 	all, err := o.find(ctx)
 	if err != nil {
+		warnUnread(cmd.ErrOrStderr(), o.unread, nil) // the answer of a gateway has the errors
 		return err
 	}
 	// A gateway without a file is the demo, which is not what anybody means unless it is the only one.

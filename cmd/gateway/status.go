@@ -61,6 +61,13 @@ func (o *statusOptions) run(cmd *cobra.Command) error {
 		return o.follow(ctx, cmd)
 	}
 	all, err := o.statuses(ctx)
+	var named []inspect.ReloadError
+	for _, s := range all {
+		if s.Reload != nil {
+			named = append(named, s.Reload.Errors...)
+		}
+	}
+	warnUnread(cmd.ErrOrStderr(), o.unread, named)
 	if err != nil {
 		return err
 	}
