@@ -333,7 +333,7 @@ func (p *statusPage) upstreamProblems(gap string) {
 		switch {
 		case u.Reason != "":
 			text = fmt.Sprintf("%s is %s: %s", u.Name, u.State, u.Reason)
-		case u.LastError != "" && u.State != "ready" && u.State != "idle":
+		case u.LastError != "" && !recovered(u):
 			text = fmt.Sprintf("%s had an error %s ago: %s", u.Name, console.Ago(p.now.Sub(*u.LastErrorAt)), u.LastError)
 		}
 		for _, at := range u.URLs {
@@ -369,11 +369,18 @@ func (p *statusPage) lastFailed() {
 	for _, u := range p.Upstreams {
 		if f := u.LastFailed; f != nil {
 			fmt.Fprintln(p.out)
-			p.say(nil, "", "Last failed call of %s: %s ago, %s: %s (request %s)",
-				u.Name, console.Ago(p.now.Sub(f.At)), cmp.Or(f.Item, f.Method), f.Reason, f.Request)
+			cause := ""
+			if u.LastErrorAt != nil && !u.LastErrorAt.Before(f.At) && recovered(u) && u.LastError != u.Reason && !strings.Contains(f.Reason, u.LastError) {
+				cause = fmt.Sprintf(". The last error of %s, %s ago: %s", u.Name, console.Ago(p.now.Sub(*u.LastErrorAt)), u.LastError)
+			}
+			p.say(nil, "", "Last failed call of %s: %s ago, %s: %s (request %s)%s",
+				u.Name, console.Ago(p.now.Sub(f.At)), cmp.Or(f.Item, f.Method), f.Reason, f.Request, cause)
 		}
 	}
 }
+
+// recovered reports whether the last error of an upstream is over.
+func recovered(u inspect.UpstreamStatus) bool { return u.State == "ready" || u.State == "idle" }
 
 // breakerText says when a circuit breaker of an upstream opened that is not closed, and what happens to calls of its session,
 // as a part of a sentence. Other sessions with the upstream may work.

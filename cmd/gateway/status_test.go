@@ -127,6 +127,38 @@ func TestStatusOfLongNames(t *testing.T) {
 	}
 }
 
+// The cause of a failed call is said with it, unless it is older, or said already.
+func TestStatusOfTheCauseOfAFailedCall(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	failed, before, after := now.Add(-38*time.Second), now.Add(-39*time.Second), now.Add(-37*time.Second)
+	const ended = "the program ended with exit status 7"
+	for _, tc := range []struct {
+		state, reason, failedReason string
+		at                          *time.Time
+		said                        int
+	}{
+		{"ready", "", "the connection was lost", &after, 1},
+		{"idle", "", "the connection was lost", &failed, 1},
+		{"ready", "", "the connection was lost", &before, 0},
+		{"ready", "", "gone: " + ended, &after, 1},
+		{"ready", ended, "the connection was lost", &after, 1},
+		{"down", ended, "the connection was lost", &after, 1},
+		{"connecting", "", "the connection was lost", &after, 1},
+	} {
+		var out strings.Builder
+		s := &inspect.Status{Upstreams: []inspect.UpstreamStatus{{
+			Name: "files", State: tc.state, Since: now, Reason: tc.reason, LastError: ended, LastErrorAt: tc.at,
+			LastFailed: &inspect.FailedCall{At: failed, Item: "boom", Reason: tc.failedReason, Request: "r1"},
+		}}}
+		if err := printStatuses(&out, console.Style{}, 0, []*inspect.Status{s}, now, allDetails); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); strings.Count(got, ended) != tc.said {
+			t.Errorf("%+v: %s", tc, got)
+		}
+	}
+}
+
 // Globs of profiles are named as such.
 func TestStatusOfUnmatchedGlobs(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
