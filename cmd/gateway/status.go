@@ -187,13 +187,16 @@ func printStatuses(out io.Writer, style console.Style, columns int, all []*inspe
 		}
 		p.title()
 		if d == problemsFirst {
+			p.reloadProblems()
 			p.problems()
 			p.upstreamProblems("")
 			continue
 		}
 		p.facts()
+		p.reloadProblems()
+		p.reloadWarnings()
 		p.problems()
-		p.warnings()
+		p.globs()
 		fmt.Fprintln(out)
 		if err := p.upstreams(); err != nil {
 			return err
@@ -218,7 +221,8 @@ func printStatuses(out io.Writer, style console.Style, columns int, all []*inspe
 		if err := p.upstreams(); err != nil {
 			return err
 		}
-		p.warnings()
+		p.reloadWarnings()
+		p.globs()
 	}
 	return nil
 }
@@ -272,20 +276,35 @@ func (p *statusPage) facts() {
 	}
 }
 
-// problems prints what is wrong with the gateway itself and its last reload.
-func (p *statusPage) problems() {
-	warn, bad := p.style.Warn, p.style.Bad
+// reloadProblems prints what is wrong with the last reload.
+func (p *statusPage) reloadProblems() {
+	r := p.Reload
+	if r == nil {
+		return
+	}
+	if len(r.NeedsRestart) > 0 {
+		p.say(p.style.Warn, "  ", "Restart it for: %s", strings.Join(r.NeedsRestart, ", "))
+	}
+	for _, k := range r.Kept {
+		p.say(p.style.Bad, "  ", "%s", k)
+	}
+	for _, e := range r.Errors {
+		p.say(p.style.Bad, "  ", "%s", reloadError(e))
+	}
+}
+
+// reloadWarnings prints what may be wrong with the configuration.
+func (p *statusPage) reloadWarnings() {
 	if r := p.Reload; r != nil {
-		if len(r.NeedsRestart) > 0 {
-			p.say(warn, "  ", "Restart it for: %s", strings.Join(r.NeedsRestart, ", "))
-		}
-		for _, k := range r.Kept {
-			p.say(bad, "  ", "%s", k)
-		}
-		for _, e := range r.Errors {
-			p.say(bad, "  ", "%s", reloadError(e))
+		for _, w := range warningsOf(r.ReloadReport) {
+			p.say(p.style.Warn, "  ", "%s", w)
 		}
 	}
+}
+
+// problems prints what is wrong with the gateway itself.
+func (p *statusPage) problems() {
+	warn, bad := p.style.Warn, p.style.Bad
 	for _, w := range p.Waiting {
 		p.say(warn, "", "Not ready: %s", w)
 	}
@@ -297,13 +316,8 @@ func (p *statusPage) problems() {
 	}
 }
 
-// warnings prints what may be wrong with the configuration.
-func (p *statusPage) warnings() {
-	if r := p.Reload; r != nil {
-		for _, w := range warningsOf(r.ReloadReport) {
-			p.say(p.style.Warn, "  ", "%s", w)
-		}
-	}
+// globs prints which globs match nothing.
+func (p *statusPage) globs() {
 	var ofRules, ofProfiles []string
 	for _, glob := range p.UnmatchedGlobs {
 		if strings.HasPrefix(glob, "profiles.") {

@@ -159,6 +159,24 @@ func TestStatusOfTheCauseOfAFailedCall(t *testing.T) {
 	}
 }
 
+// The warnings of the configuration belong to its last reload, not to what fails.
+func TestStatusOfWarnings(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	reload := &inspect.LastReload{At: now.Add(-time.Minute), ReloadReport: inspect.ReloadReport{
+		Status: inspect.ReloadUnchanged, Warnings: []inspect.ReloadError{{File: "gateway.yaml", Line: 2, Column: 3, Message: "has expired"}},
+	}}
+	s := &inspect.Status{Reload: reload, Waiting: []string{"draining"}, Failing: []string{"issuer"}, AuditError: "full", UnmatchedGlobs: []string{"rule"}}
+	var out strings.Builder
+	if err := printStatuses(&out, console.Style{}, 0, []*inspect.Status{s}, now, allDetails); err != nil {
+		t.Fatal(err)
+	}
+	const want = "Last reload 1m ago: unchanged.\n  warning: gateway.yaml:2:3: has expired\nNot ready: draining\nFailing: issuer\n" +
+		"Calls are refused while the audit cannot be written. The last attempt: full\nGlobs that deny or confirm nothing: rule\n"
+	if got := out.String(); !strings.Contains(got, want) {
+		t.Error(got)
+	}
+}
+
 // Globs of profiles are named as such.
 func TestStatusOfUnmatchedGlobs(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
