@@ -70,7 +70,7 @@ func (o *healthOptions) run(cmd *cobra.Command) error {
 	}
 	warnUnread(cmd.ErrOrStderr(), unread, nil)
 	if err != nil {
-		return o.elsewhere(ctx, err)
+		return err
 	}
 	if page.unhealthy {
 		return fmt.Errorf("%s: %s: %s", target, page.Status, cmp.Or(strings.Join(o.explained(ctx, base, page.Waiting), "; "), page.answer))
@@ -133,38 +133,21 @@ func (o *healthOptions) base(ctx context.Context) (base string, unread, err erro
 	asked := reachOptions{runOptions: runOptions{file: source.File}, timeout: o.timeout}
 	all := asked.ofUser(ctx, cfg)
 	there := listensAt(all, cfg.Admin.Listen)
-	switch own := there != nil && asked.concerns(there.status); {
-	case unread == nil && there != nil && !own:
-		return "", nil, fmt.Errorf("you run no gateway with %s; on %s you run another one: %s", source.File, base, there.name())
-	case unread == nil || own:
+	if there != nil && asked.concerns(there.status) {
 		return base, unread, nil
 	}
-	for _, r := range all {
+	for _, r := range all { // a flag of run or an edit of the file since has moved it
 		if r.status.AdminURL != "" && asked.concerns(r.status) {
 			return r.status.AdminURL, unread, nil
 		}
 	}
-	if cfg.Admin.Listen == "" || there != nil { // it may be anywhere
+	switch {
+	case there != nil && unread == nil:
+		return "", nil, fmt.Errorf("you run no gateway with %s; on %s you run another one: %s", source.File, base, there.name())
+	case there != nil, cfg.Admin.Listen == "": // it may be anywhere
 		return "", nil, unread
 	}
 	return base, unread, nil
-}
-
-// elsewhere names the admin address of a gateway that this user runs with the file, in place of err, which says that
-// nothing listens on the file's. A flag of run has moved it.
-func (o *healthOptions) elsewhere(ctx context.Context, err error) error {
-	cfg, source, loadErr := o.load()
-	if o.url != "" || loadErr != nil || source.File == "" || !errors.Is(err, errNothingListens) {
-		return err
-	}
-	asked := reachOptions{runOptions: runOptions{file: source.File}, timeout: maxAskUser}
-	for _, r := range asked.ofUser(ctx, cfg) {
-		if r.status.AdminURL != "" && asked.concerns(r.status) {
-			return fmt.Errorf("nothing listens on %s; your gateway with %s has another admin address: give it with --url %s",
-				localAddress(cfg.Admin.Listen), tilde(source.File), r.status.AdminURL)
-		}
-	}
-	return err
 }
 
 // localAddress is the address at which this machine reaches a listener. A listener on every address is
