@@ -70,7 +70,7 @@ var mayImport = map[string]struct {
 	"replica/sharedlimits":  {[]string{"store"}, "calls are counted without regard to what they are about"},
 	"replica/sharedtasks":   {[]string{"store", "call"}, "tasks are shared by their public ids, without regard to what they are"},
 	"replica/sharedresults": {[]string{"store", "results", "wire"}, "results are shared without regard to who asks: the router and metatool know calls"},
-	"replica/held":          {[]string{"wire", "call", "store", "ratelog", "replica", "replica/lease", "replica/remote", "router", "upstream", "upstream/transport/httpconn"}, "it stands between the router and the sessions of an upstream, and nowhere else"},
+	"replica/held":          {[]string{"wire", "call", "store", "ratelog", "replica", "replica/lease", "replica/remote", "router", "upstream", "upstream/protocol", "upstream/transport/httpconn"}, "it stands between the router and the sessions of an upstream, and nowhere else"},
 	"replica/lease":         {[]string{"store"}, "a lease is held without regard to what it is for"},
 	"replica/opensessions":  {[]string{"store"}, "sessions are noted without regard to what they are for"},
 	"replica/remote":        {[]string{"wire", "call", "replica", "store"}, "a call is passed on without regard to what it is about"},

@@ -25,6 +25,7 @@ type countingServer struct {
 	mu      sync.Mutex
 	calls   map[string]int
 	levels  map[string]string
+	trace   string // in the headers of the last request
 	staying chan struct{}
 	end     chan struct{}
 }
@@ -48,6 +49,7 @@ func (s *countingServer) serve(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewDecoder(r.Body).Decode(&m)
 	session := r.Header.Get("Mcp-Session-Id")
 	s.mu.Lock()
+	s.trace = r.Header.Get("Traceparent")
 	if m.Method == "initialize" {
 		session = fmt.Sprintf("s%d", len(s.calls)+1)
 		s.calls[session] = 0
@@ -176,15 +178,17 @@ func TestSessionsOfClientsAmongReplicas(t *testing.T) {
 	}
 }
 
-// The line of a call that another replica has forwarded names that replica, and has the times of the stages there.
+// The line of a call that is forwarded to another replica names that replica, and has the times of the stages there. The server
+// gets the trace context of the call.
 func TestTimesOfForwardedCalls(t *testing.T) {
 	kept := new(storetest.Memory)
-	_, url := newCountingServer(t)
+	s, url := newCountingServer(t)
 	all := [2]*attackTest{}
 	for i := range all {
 		all[i] = startAttackOn(t, url, sharedKeys, kept, func(c *config.Config) {
 			c.Upstreams = c.Upstreams[:1] // without the modern one
 			c.Upstreams[0].Session, c.Telemetry.Slow = config.SessionPerClient, time.Nanosecond
+			c.Telemetry.OTLP = config.OTLP{Endpoint: url, Protocol: config.OTLPHTTP, Sample: 1, Signals: []config.Signal{config.SignalTraces}}
 		})
 	}
 	a, b := all[0], all[1]
@@ -208,6 +212,11 @@ func TestTimesOfForwardedCalls(t *testing.T) {
 	}
 	if all, server := at["replica_ms"].(float64), at["upstream_ms"].(float64); server > all {
 		t.Errorf("%v ms at the server are not part of %v ms at the other replica", server, all)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id, _ := at["trace_id"].(string); id == "" || !strings.Contains(s.trace, id) {
+		t.Errorf("the server has the trace context %q, want one of the trace %q", s.trace, id)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"mcpgateway/internal/replica/remote"
 	"mcpgateway/internal/router"
 	"mcpgateway/internal/upstream"
+	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/wire"
 )
@@ -118,7 +119,7 @@ func (u *heldUpstream) forward(ctx context.Context, holder string, c *call.Call)
 	defer func() { timer.End(err) }()
 	ctx = call.ContextWithSpan(ctx, timer.Span)
 	for range heldAttempts {
-		res, err = u.pass(ctx, holder, kindUpstream, c)
+		res, err = u.pass(ctx, holder, kindUpstream, c, &timer)
 		switch {
 		case err == nil, errors.As(err, new(*wire.Error)):
 			return res, true, err
@@ -149,10 +150,10 @@ func (u *heldUpstream) forward(ctx context.Context, holder string, c *call.Call)
 	return call.Result{}, true, u.sessions.Failure("the session moves from replica to replica", true)
 }
 
-// pass passes a call to a replica, whose name the line of the call has.
-func (u *heldUpstream) pass(ctx context.Context, to, kind string, c *call.Call) (call.Result, error) {
+// pass passes a call to a replica, whose name the line of the call has. The server gets the trace context of the stage.
+func (u *heldUpstream) pass(ctx context.Context, to, kind string, c *call.Call, stage *call.Timer) (call.Result, error) {
 	c.Trace.Forward(to)
-	return remote.Do(ctx, u.h.Replicas, to, kind, u.name, c)
+	return remote.Do(ctx, u.h.Replicas, to, kind, u.name, protocol.Traced(c, stage))
 }
 
 // DoTask implements [router.TaskHolder]. A task of a session that this replica has too may live in that of
@@ -168,7 +169,7 @@ func (u *heldUpstream) DoTask(ctx context.Context, holder string, c *call.Call) 
 		return u.Upstream.Do(ctx, c)
 	}
 	timer := c.Trace.Start(ctx, call.StageReplica, call.SpanStart{Upstream: u.name})
-	res, err := u.pass(call.ContextWithSpan(ctx, timer.Span), holder, kindTask, c)
+	res, err := u.pass(call.ContextWithSpan(ctx, timer.Span), holder, kindTask, c, &timer)
 	timer.End(err)
 	switch {
 	case err == nil, errors.As(err, new(*wire.Error)):

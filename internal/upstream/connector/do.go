@@ -170,13 +170,9 @@ func (c *Connector) awaitRetry(ctx context.Context, cl *call.Call, past protocol
 func (c *Connector) attempt(ctx context.Context, g *callGuard, conn protocol.Conn, cl *call.Call) (call.Result, error) {
 	timer := cl.Trace.Start(ctx, call.StageUpstream, c.spanStart(cl))
 	if timer.Span != nil {
-		traced := *cl // the attempt before may still use its own
-		traced.TraceContext = timer.Context()
-		traced.Params = protocol.WithTrace(cl.Params, traced.TraceContext)
-		cl = &traced
 		g.setSpan(timer.Span)
 	}
-	result, err := c.draft.call(ctx, conn, cl)
+	result, err := c.draft.call(ctx, conn, protocol.Traced(cl, &timer))
 	timer.EndWith(call.SpanEnd{Err: err, Revision: result.Revision})
 	return result, err
 }

@@ -5,6 +5,18 @@ import (
 	"mcpgateway/internal/wire"
 )
 
+// Traced returns the call that is sent in a stage: a copy with the trace context of the stage, or c itself if calls are not
+// traced.
+func Traced(c *call.Call, stage *call.Timer) *call.Call {
+	at := stage.Context()
+	if at == nil {
+		return c
+	}
+	traced := *c // another attempt may still use c
+	traced.TraceContext, traced.Params = at, WithTrace(c.Params, at)
+	return &traced
+}
+
 // WithTrace returns params whose _meta has a trace context, in the place of any other (SEP-414). It
 // returns params that are not an object, or whose _meta is not one, as they are.
 func WithTrace(params wire.Raw, t *call.TraceContext) wire.Raw {
