@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -57,6 +58,11 @@ func (e *entry) mergeEnvFile(m *mapping) {
 	vars, errs := parseEnvFile(e.EnvFile, data, nil)
 	for _, err := range errs {
 		e.leaveEnvFile(m, *err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		if _, own := e.Env[name]; !own {
+			e.FileEnv = append(e.FileEnv, name)
+		}
 	}
 	maps.Copy(vars, e.Env)
 	if len(vars) > 0 {

@@ -72,6 +72,8 @@ type Upstream struct {
 	// Unset are the variables that the upstream refers to and that are not set, in the order of the file, and files that
 	// cannot be used. Such an upstream must not be connected to, since its other fields lack values.
 	Unset []UnsetVariable `yaml:"-"`
+	// FileEnv are the variables of Env that only envFile sets, sorted.
+	FileEnv []string `yaml:"-"`
 	// URLPlace is the position of URL, an Error without a message.
 	URLPlace Error `yaml:"-"`
 

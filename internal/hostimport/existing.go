@@ -2,6 +2,7 @@ package hostimport
 
 import (
 	"cmp"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -18,7 +19,7 @@ func (im *importer) existing(s *server, name string) string {
 		return found
 	}
 	for _, u := range im.Into.Upstreams {
-		if (u.Name == name || found == "") && im.isUpstream(s, u) {
+		if (u.Name == name || found == "") && im.differs(s, u) == "" {
 			found = u.Name
 		}
 	}
@@ -30,32 +31,136 @@ func (im *importer) hasUpstream(name string) bool {
 	return im.Into != nil && slices.ContainsFunc(im.Into.Upstreams, func(u config.Upstream) bool { return u.Name == name })
 }
 
-// isUpstream reports whether a server is an upstream: it has the same command and arguments or the same URL, and
-// everything that the host sets for the connection has the same value there. The upstream may set more, such as
-// variables of its envFile.
-func (im *importer) isUpstream(s *server, u config.Upstream) bool {
-	if s.url != "" {
-		return slices.ContainsFunc(u.AllURLs(), func(at string) bool { return im.is(s.url, at) }) && im.haveEntries(s.headers, u.Headers, u, "headers")
+// otherThan says how the upstream of a name differs from a server, which is not the same.
+func (im *importer) otherThan(s *server, name string) string {
+	for _, u := range im.Into.Upstreams {
+		if u.Name != name {
+			continue
+		}
+		switch key := im.differs(s, u); key {
+		case serverKey:
+		case "headers":
+			return "has the same url and other headers"
+		default:
+			return "has the same command and another " + key
+		}
 	}
-	return im.is(s.command, u.Command) && slices.EqualFunc(s.args, u.Args, im.is) && im.haveEntries(s.env, u.Env, u, "env") &&
-		(s.cwd == "" || im.is(s.cwd, u.Cwd)) && (s.envFile == "" || im.is(s.envFile, u.EnvFile))
+	return "is another server"
 }
 
-// haveEntries reports whether an upstream has these entries of a key. An entry whose variable is not set counts, since it
-// has no value.
-func (im *importer) haveEntries(entries []entry, have map[string]config.Secret, u config.Upstream, key string) bool {
-	return !slices.ContainsFunc(entries, func(e entry) bool {
-		value, found := have[e.name]
-		unset := slices.ContainsFunc(u.Unset, func(v config.UnsetVariable) bool { return strings.HasSuffix(v.Place.Path, "."+key+"."+e.name) })
-		return !unset && (!found || !im.is(e.value, value.Reveal()))
-	})
+// connection is what makes a server the one that it is: how it is started, or where it is and what it is sent. Two
+// servers with another env may have other data. Everything else, such as a timeout, is a setting.
+type connection struct {
+	command, cwd, envFile string
+	args, urls            []string
+	env, headers          map[string]string
+	fileEnv               map[string]string // the variables that only envFile sets, as far as they are known
+	unset                 func(key, name string) bool
 }
 
-// is reports whether a text of a host has a value in the configuration. The content of a file may be anything, since this
-// package reads none.
-func (im *importer) is(text, value string) bool {
-	text = im.expand(text, im.actual)
-	if !strings.Contains(text, fileStart) {
+// connection returns that of a server. Hosts spell the same value differently, such as ${userHome} and the path, so
+// references count by their values, see [importer.actual].
+func (im *importer) connection(s *server) connection {
+	actual := func(text string) string { return im.expand(text, im.actual) }
+	pairs := func(entries []entry) map[string]string {
+		m := make(map[string]string)
+		for _, e := range entries {
+			m[e.name] = actual(e.value)
+		}
+		return m
+	}
+	c := connection{
+		command: actual(s.command), cwd: actual(s.cwd), envFile: actual(s.envFile), args: im.expandAll(s.args, im.actual),
+		env: pairs(s.env), headers: pairs(s.headers),
+	}
+	if s.url != "" {
+		c.urls = []string{actual(s.url)}
+	}
+	return c
+}
+
+// connectionOf returns that of an upstream.
+func connectionOf(u config.Upstream) connection {
+	reveal := func(secrets map[string]config.Secret, which func(name string) bool) map[string]string {
+		m := make(map[string]string)
+		for name, value := range secrets {
+			if which(name) {
+				m[name] = value.Reveal()
+			}
+		}
+		return m
+	}
+	fromFile := func(name string) bool { return slices.Contains(u.FileEnv, name) }
+	c := connection{
+		command: u.Command, cwd: u.Cwd, envFile: u.EnvFile, args: u.Args,
+		env:     reveal(u.Env, func(name string) bool { return !fromFile(name) }),
+		fileEnv: reveal(u.Env, fromFile),
+		headers: reveal(u.Headers, func(string) bool { return true }),
+		unset: func(key, name string) bool {
+			return slices.ContainsFunc(u.Unset, func(v config.UnsetVariable) bool { return strings.HasSuffix(v.Place.Path, "."+key+"."+name) })
+		},
+	}
+	if u.URL != "" {
+		c.urls = u.AllURLs()
+	}
+	return c
+}
+
+// serverKey stands for a difference in the command, its arguments or the URL.
+const serverKey = "server"
+
+// differs returns the key in which an upstream differs from a server, or [serverKey], and "" if they are the same.
+func (im *importer) differs(s *server, u config.Upstream) string {
+	return im.connection(s).differs(connectionOf(u))
+}
+
+// differs is for a connection of a host. other is one of a host, or of an upstream, which has more: several URLs, and the
+// content of files.
+func (c connection) differs(other connection) string {
+	if len(c.urls) > 0 {
+		if !slices.ContainsFunc(other.urls, func(at string) bool { return is(c.urls[0], at) }) {
+			return serverKey
+		}
+		return differentEntries(c.headers, other.headers, other.unset, "headers")
+	}
+	if len(other.urls) > 0 || !is(c.command, other.command) || !slices.EqualFunc(c.args, other.args, is) {
+		return serverKey
+	}
+	env := other.env
+	switch {
+	case !is(c.cwd, other.cwd):
+		return "cwd"
+	case c.envFile == "": // its variables may be in the envFile of the upstream
+		env = maps.Clone(env)
+		maps.Copy(env, other.fileEnv)
+	case !is(c.envFile, other.envFile):
+		return "envFile"
+	}
+	return differentEntries(c.env, env, other.unset, "env")
+}
+
+// differentEntries returns the key if it has other entries. An entry whose variable is not set equals any, since it has no
+// value.
+func differentEntries(a, b map[string]string, unset func(key, name string) bool, key string) string {
+	for name, value := range a {
+		if have, found := b[name]; unset != nil && unset(key, name) {
+			continue
+		} else if !found || !is(value, have) {
+			return key
+		}
+	}
+	for name := range b {
+		if _, found := a[name]; !found {
+			return key
+		}
+	}
+	return ""
+}
+
+// is reports whether a text of a host is another one, or a value in the configuration. In the configuration the content
+// of a file may be anything, since this package reads none.
+func is(text, value string) bool {
+	if !strings.Contains(text, fileStart) || strings.Contains(value, fileStart) {
 		return text == value
 	}
 	return regexp.MustCompile("^" + contentOfFile.ReplaceAllString(regexp.QuoteMeta(text), "(?s:.*)") + "$").MatchString(value)

@@ -40,7 +40,7 @@ func TestInto(t *testing.T) {
 	im, err := Options{Into: into(`env_file: gateway.env
 upstreams:
   github: {command: my-github}
-  tickets: {command: tickets, env: {TOKEN: "${TOKEN_A}", MORE: "1"}, timeout: 5s}
+  tickets: {command: tickets, env: {TOKEN: "${TOKEN_A}"}, timeout: 5s}
   find: {url: "https://mcp.example.com/mcp", headers: {X-Key: "${TOKEN_A}"}}
   from-file: {command: x, args: ["--key=${file:token}"]}
   unset: {command: y, args: ["${NOT_SET}"], env: {K: "${NOT_SET}"}}
@@ -59,7 +59,7 @@ upstreams:
 	for _, want := range []string{
 		"mcpServers.github: is named github-2 here, since the upstream github is another server",
 		"mcpServers.tickets: is left out: there is an upstream tickets already",
-		"mcpServers.Tickets: is named tickets-2 here, since the upstream tickets is another server",
+		"mcpServers.Tickets: is named tickets-2 here, since the upstream tickets has the same command and another env",
 		"mcpServers.search: is left out: the upstream find is the same server",
 		"mcpServers.from-file: is left out: there is an upstream from-file already",
 		"mcpServers.unset: is left out: there is an upstream unset already",
@@ -76,6 +76,54 @@ upstreams:
 	for _, s := range im.Servers {
 		if strings.HasPrefix(s.Name, "github") || s.Name == "tickets-2" {
 			t.Errorf("the second time %s is imported:\n%s", s.Name, describe(im))
+		}
+	}
+}
+
+// Another env, cwd or envFile, or other headers, are another server, also if the host or the upstream has none. References
+// and files count by their values.
+func TestIntoTellsServersApart(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"gateway.env": "KEY=s3cret\n", "x.env": "A=1\nB=2\n", "y.env": "A=1\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HOME", dir)
+	for _, tc := range []struct{ host, upstream, differs string }{
+		{`"command": "x"`, `{command: x, timeout: 5s, tools: {deny: [y]}}`, ""},
+		{`"command": "x"`, `{command: x, env: {DATA: /work}}`, "command and another env"},
+		{`"command": "x", "env": {"DATA": "/work"}`, `{command: x}`, "command and another env"},
+		{`"command": "x", "env": {"DATA": "/work"}`, `{command: x, env: {DATA: /home}}`, "command and another env"},
+		{`"command": "x", "env": {"A": "1", "K": "s3cret"}`, `{command: x, env: {K: "${KEY}", A: "1"}}`, ""},
+		{`"command": "x", "env": {"K": "${KEY}"}`, `{command: x, env: {K: "s3cret"}}`, ""},
+		{`"command": "x", "env": {"K": "${UNSET}"}`, `{command: x, env: {K: "${UNSET}"}}`, ""},
+		{`"command": "x", "env": {"A": "1", "B": "2"}`, `{command: x, envFile: x.env}`, ""},
+		{`"command": "x", "env": {"A": "1"}`, `{command: x, envFile: x.env}`, "command and another env"},
+		{`"command": "x", "envFile": "x.env"`, `{command: x, envFile: x.env}`, ""},
+		{`"command": "x", "envFile": "x.env"`, `{command: x, envFile: x.env, env: {C: "3"}}`, "command and another env"},
+		{`"command": "x", "envFile": "x.env", "env": {"A": "3"}`, `{command: x, envFile: x.env, env: {A: "3"}}`, ""},
+		{`"command": "x", "envFile": "x.env"`, `{command: x, envFile: y.env}`, "command and another envFile"},
+		{`"command": "x", "cwd": "${userHome}"`, `{command: x, cwd: "` + dir + `"}`, ""},
+		{`"command": "x"`, `{command: x, cwd: /srv}`, "command and another cwd"},
+		{`"url": "https://x.example/mcp"`, `{url: "https://x.example/mcp", headers: {X-Key: k}}`, "url and other headers"},
+		{`"url": "https://x.example/mcp", "headers": {"X-Key": "s3cret"}`, `{urls: ["https://y.example/mcp", "https://x.example/mcp"], headers: {X-Key: "${KEY}"}}`, ""},
+		{`"url": "https://x.example/mcp"`, `{command: x}`, "server"},
+	} {
+		cfg, err := config.Parse(filepath.Join(dir, "gateway.yaml"), []byte("env_file: gateway.env\nupstreams:\n  a: "+tc.upstream), os.LookupEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		im, err := Options{Into: cfg}.Import(File{Name: "a.json", Folder: dir, Data: []byte(`{"mcpServers": {"a": {` + tc.host + `}}}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "mcpServers.a: is left out: there is an upstream a already"
+		if tc.differs != "" {
+			want = "mcpServers.a: is named a-2 here, since the upstream a "
+		}
+		if said := describe(im); !strings.Contains(said, want) || !strings.Contains(said, tc.differs) {
+			t.Errorf("%s beside %s: want %q and %q:\n%s", tc.host, tc.upstream, want, tc.differs, said)
 		}
 	}
 }

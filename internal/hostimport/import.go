@@ -367,7 +367,7 @@ func (im *importer) nameServers() {
 			}
 			im.warnServer(s, "is named %s here, since %s at %s:%v is named %s", s.name, other, first.file, first.at, base)
 		} else if im.hasUpstream(base) {
-			im.warnServer(s, "is named %s here, since the upstream %s is another server", s.name, base)
+			im.warnServer(s, "is named %s here, since the upstream %s %s", s.name, base, im.otherThan(s, base))
 		} else if s.name != s.key {
 			im.warnServer(s, "is named %s here", s.name)
 		}
@@ -388,24 +388,12 @@ func nameOf(key string) string {
 	return config.NameOf(plain)
 }
 
-// same reports whether two servers are equal, including their secrets. Hosts spell the same value differently, such as
-// ${userHome} and the path, so references count by their values.
+// same reports whether two servers of hosts are equal, including their secrets and settings.
 func (im *importer) same(a, b *server) bool {
-	return im.plain(a) == im.plain(b)
-}
-
-func (im *importer) plain(s *server) string {
-	var b strings.Builder
-	for _, list := range [][]string{{s.command, s.cwd, s.envFile, s.url, s.transport, s.timeout, fmt.Sprint(s.disabled, s.none)}, s.args, s.allow, s.deny} {
-		fmt.Fprintf(&b, "%q\n", im.expandAll(list, im.actual))
+	settings := func(s *server) string {
+		return fmt.Sprintf("%q %q %v %v %q %q", s.transport, s.timeout, s.disabled, s.none, im.expandAll(s.allow, im.actual), im.expandAll(s.deny, im.actual))
 	}
-	for _, pairs := range [][]entry{s.env, s.headers} {
-		for _, p := range pairs {
-			fmt.Fprintf(&b, "%q %q\n", p.name, im.expand(p.value, im.actual))
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
+	return settings(a) == settings(b) && im.connection(a).differs(im.connection(b)) == ""
 }
 
 func (im *importer) warnServer(s *server, format string, args ...any) {
