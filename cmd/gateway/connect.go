@@ -167,6 +167,7 @@ func (o *connectOptions) connect(cmd *cobra.Command, host string) error {
 		return err
 	}
 	if cfg != nil {
+		unsetHint(cmd.ErrOrStderr(), cfg)
 		localHint(cmd.ErrOrStderr(), cfg)
 	}
 	h, f, err := o.read(cmd, host)

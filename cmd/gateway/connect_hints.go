@@ -12,6 +12,7 @@ import (
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/hostconfig"
 	"mcpgateway/internal/policy"
@@ -45,17 +46,52 @@ func localHint(errs io.Writer, cfg *config.Config) {
 	}
 }
 
+// unsetHint warns of the variables and files that upstreams lack: they stay down, which the host does not show.
+func unsetHint(errs io.Writer, cfg *config.Config) {
+	for _, u := range cfg.Upstreams {
+		for _, v := range u.Unset {
+			if !u.Disabled {
+				folded(errs, "warning: %s\n", &v.Place)
+			}
+		}
+	}
+}
+
 // othersHint says which servers the host has beside the gateway, and how to put them behind it.
 func (o *connectOptions) othersHint(out io.Writer, h hostconfig.Host, f *hostconfig.File, e hostconfig.Entry, others []string) {
 	if len(others) == 0 {
 		return
 	}
-	config := "" // that of a gateway with a URL is not known
-	if e.URL == "" {
-		config = withConfig(o.file)
+	do := "run gateway import --merge " + shellWord(f.Name)
+	if e.URL == "" { // else the configuration is not known
+		do = o.importing(h, f, e.Args[2])
 	}
-	folded(out, "%s has other servers: %s. To put them behind the gateway, run gateway import --merge%s %s, then remove them from %s: the tools of a server in both places appear twice.\n",
-		h.Title, quotedNames(others), config, shellWord(f.Name), tilde(f.Name))
+	folded(out, "%s has other servers: %s. To put them behind the gateway, %s, then remove them from %s: the tools of a server in both places appear twice.\n",
+		h.Title, quotedNames(others), do, tilde(f.Name))
+}
+
+// importing says how to add the servers of a host to a configuration. A host's file can be a configuration, and no verb
+// edits it.
+func (o *connectOptions) importing(h hostconfig.Host, f *hostconfig.File, file string) string {
+	data, err := configfile.Read(file)
+	if err == nil {
+		if _, bad := configfile.NewEdit(file, data); bad == nil {
+			return fmt.Sprintf("run gateway import --merge%s %s", withConfig(o.file), shellWord(f.Name))
+		}
+	}
+	root, bad := configfile.Parse(file, data)
+	if err != nil || bad != nil || configfile.Child(root, "upstreams") != nil {
+		return fmt.Sprintf("add them to %s by hand", tilde(file))
+	}
+	from := shellWord(file)
+	if !sameFile(file, f.Name) {
+		from += " " + shellWord(f.Name)
+	}
+	profile := ""
+	if o.profile != "" {
+		profile = " --profile " + shellWord(o.profile)
+	}
+	return fmt.Sprintf("make a gateway.yaml with gateway import %s -o gateway.yaml, run gateway connect %s -c gateway.yaml%s%s", from, h.Name, profile, o.place())
 }
 
 // quotedNames names servers of a host, of many the first ones.
