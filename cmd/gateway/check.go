@@ -94,7 +94,9 @@ func (o *checkOptions) run(cmd *cobra.Command) error {
 	for _, w := range cfg.Warnings {
 		report.Findings = append(report.Findings, fileFinding(inspect.SeverityWarning, config.Error(w)))
 	}
-	for _, u := range cfg.Upstreams {
+	for i := range cfg.Upstreams {
+		u := &cfg.Upstreams[i]
+		u.Unset = slices.Concat(u.Unset, gateway.UnusableTLS(*u)) // not connected to either
 		for _, v := range u.Unset {
 			if !u.Disabled && o.wanted(u.Name) {
 				f := fileFinding(inspect.SeverityError, v.Place)

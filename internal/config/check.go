@@ -121,8 +121,7 @@ func (e *entry) check(m *mapping) {
 	e.checkResources(m)
 	e.Cwd = inFolder(m.d.dir, e.Cwd)
 	e.EnvFile = inFolder(m.d.dir, e.EnvFile)
-	at, place := m.place(urlKey(m))
-	e.URLPlace = Error{File: m.d.file, Line: at.Line, Col: at.Column, Path: place.Text}
+	e.URLPlace, e.CAPlace, e.ClientCertPlace = m.placeError(urlKey(m)), m.placeError("ca"), m.placeError("client_cert")
 	if e.EnvFile != "" && !isRemote(m) && !e.lacks("envFile") {
 		e.mergeEnvFile(m)
 	}

@@ -94,6 +94,12 @@ func (m *mapping) warnf(key, format string, args ...any) {
 	m.d.Warnf(at, p, format, args...)
 }
 
+// placeError is the place of errorf, an Error without a message.
+func (m *mapping) placeError(key string) Error {
+	at, p := m.place(key)
+	return Error{File: m.d.file, Line: at.Line, Col: at.Column, Path: p.Text}
+}
+
 func (m *mapping) place(key string) (*yaml.Node, configfile.Path) {
 	if g, ok := m.given[key]; ok {
 		return g.Value, m.path.Key(g.Name, key)

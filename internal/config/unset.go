@@ -12,8 +12,8 @@ import (
 	"mcpgateway/internal/configfile"
 )
 
-// UnsetVariable is a variable that a file refers to and that is not set, or a file that cannot be used: one of ${file:PATH}, or
-// an envFile.
+// UnsetVariable is a variable that a file refers to and that is not set, or a file that cannot be used: one of ${file:PATH},
+// an envFile, or for those who have read them a file of ca or client_cert.
 type UnsetVariable struct {
 	Name  string // "" for a file
 	Input string // the id of the host's input that the variable stands for; "" for others
@@ -94,8 +94,9 @@ func (d *decoder) leaveUnset(n *yaml.Node, p configfile.Path, f *field, v reflec
 
 // leaveUnread records an envFile that cannot be read: the upstream lacks its variables.
 func (e *entry) leaveUnread(m *mapping, reason error) {
-	at, _ := m.place("envFile")
-	e.leaveEnvFile(m, Error{File: m.d.file, Line: at.Line, Col: at.Column, Msg: reason.Error()})
+	at := m.placeError("envFile")
+	at.Msg = reason.Error()
+	e.leaveEnvFile(m, at)
 }
 
 // leaveEnvFile records why an envFile cannot be used.

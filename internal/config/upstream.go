@@ -76,6 +76,8 @@ type Upstream struct {
 	FileEnv []string `yaml:"-"`
 	// URLPlace is the position of URL, an Error without a message.
 	URLPlace Error `yaml:"-"`
+	// CAPlace and ClientCertPlace are the positions of CA and ClientCert, as URLPlace is.
+	CAPlace, ClientCertPlace Error `yaml:"-"`
 
 	Connection `yaml:",inline"`
 

@@ -67,7 +67,8 @@ var errNotRunning = errors.New("the gateway does not run")
 // the old connection until the first attempt of the new one has ended, or startup_wait has
 // passed. A connection that is no longer needed is closed when the calls that may use it
 // have ended, or drain_timeout has passed. An upstream that needs variables that are
-// not set, or files that cannot be used, keeps its connection, and is listed in Changes.Kept. Clients are notified of changed lists once, when
+// not set, or files that cannot be used, keeps its connection, and is listed in Changes.Kept; files of TLS that
+// its old connection could not use either are no reason. Clients are notified of changed lists once, when
 // all of that is done. Keys that cannot change while the gateway runs keep their values,
 // and are listed in Changes.Restart.
 //
@@ -172,6 +173,9 @@ func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes
 	before := g.generation.Load()
 	next := *cfg
 	next.Upstreams = slices.Clone(cfg.Upstreams)
+	for i, u := range next.Upstreams {
+		next.Upstreams[i].Unset = slices.Concat(u.Unset, before.newUnusableTLS(u))
+	}
 	changes := Changes{Restart: next.Retain(g.cfg), Kept: next.RetainUnset(before.cfg)}
 	g.secrets.Learn(next.Secrets(os.LookupEnv))
 	gen, err := g.newGeneration(&next, before)

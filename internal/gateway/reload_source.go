@@ -120,6 +120,9 @@ func (g *Gateway) reloadLoop(life context.Context) error {
 		if life.Err() != nil {
 			return nil
 		}
+		if err == nil {
+			g.noteUnusableTLS(cfg, &read)
+		}
 		watcher.Expect(read)
 		g.rereadTLS()
 		r.read = read

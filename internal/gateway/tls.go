@@ -2,13 +2,16 @@ package gateway
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/config"
+	"mcpgateway/internal/configfile"
 	"mcpgateway/internal/tlsfiles"
 	"mcpgateway/internal/upstream/transport/httpconn"
+	"mcpgateway/internal/watch"
 )
 
 // newCertificates reads the files of the key tls. With auth.mode mtls, a client without a
@@ -118,6 +121,57 @@ func upstreamTLS(name string, u config.Connection, log *zap.Logger) httpconn.TLS
 	return tlsfiles.Client(tlsfiles.ClientOptions{
 		CA: u.CA, CAName: "ca", Cert: u.ClientCert.Cert, Key: u.ClientCert.Key, CertName: "client_cert",
 	}, log.With(zap.String("upstream", name)))
+}
+
+// UnusableTLS returns the files of the keys ca and client_cert of an upstream that cannot be used, with the places of
+// the keys.
+func UnusableTLS(u config.Upstream) (all []config.UnsetVariable) {
+	check := func(key string, place config.Error, must string, o tlsfiles.ClientOptions) {
+		if slices.ContainsFunc(u.Unset, func(v config.UnsetVariable) bool { return v.Key == key }) {
+			return // the name is not known
+		}
+		if _, err := tlsfiles.Client(o, zap.NewNop()).Get(); err != nil {
+			place.Msg = must + ": " + err.Error()
+			all = append(all, config.UnsetVariable{Key: key, Place: place})
+		}
+	}
+	check("ca", u.CAPlace, "must name a readable file with certificates in PEM", tlsfiles.ClientOptions{CA: u.CA})
+	check("client_cert", u.ClientCertPlace, "must name readable files with a certificate and its private key in PEM",
+		tlsfiles.ClientOptions{Cert: u.ClientCert.Cert, Key: u.ClientCert.Key})
+	return all
+}
+
+// newUnusableTLS returns what [UnusableTLS] does for an upstream whose connection a configuration changes, nil if
+// the connection before is not worth keeping: the upstream was not there, lacked variables, or has never had files
+// that can be used.
+func (gen *generation) newUnusableTLS(u config.Upstream) []config.UnsetVariable {
+	before := gen.entry(u.Name)
+	if u.Disabled || before == nil || before.unset != nil || before.conn.key == u.ConnectionHash() {
+		return nil
+	}
+	if files := before.conn.tls; files != nil {
+		if _, err := files.Get(); err != nil {
+			return nil
+		}
+	}
+	return UnusableTLS(u)
+}
+
+// noteUnusableTLS adds the files to those that are watched that a configuration names and that cannot be used, so that
+// they come into use when they are repaired.
+func (g *Gateway) noteUnusableTLS(cfg *config.Config, read *watch.Set) {
+	gen := g.generation.Load()
+	for _, u := range cfg.Upstreams {
+		if gen.newUnusableTLS(u) == nil {
+			continue
+		}
+		for _, file := range []string{u.CA, u.ClientCert.Cert, u.ClientCert.Key} {
+			if file != "" {
+				data, _ := configfile.Read(file) // nil if it cannot be read
+				read.Note(file, data)
+			}
+		}
+	}
 }
 
 // filesToward are the files of TLS toward a server, below a key of the configuration.

@@ -118,7 +118,7 @@ type ReloadReport struct {
 	RulesChanged []string `json:"rules_changed,omitempty"`
 	NeedsRestart []string `json:"needs_restart,omitempty"`
 	Causes       []string `json:"causes,omitempty"` // file, sighup or api
-	// Kept are upstreams that need variables that are not set. They keep their connection; other keys apply.
+	// Kept are upstreams that need variables that are not set, or files that cannot be used. They keep their connection; other keys apply.
 	Kept   []KeptUpstream `json:"kept,omitempty"`
 	Errors []ReloadError  `json:"errors,omitempty"`
 	// Warnings are those of the configuration, and in the answer also globs that match nothing, as Status.UnmatchedGlobs.

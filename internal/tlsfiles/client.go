@@ -13,7 +13,7 @@ type ClientOptions struct {
 	CA        string // the authorities of the server's certificate; "" for those of the system
 	Cert, Key string // the certificate that the gateway shows
 
-	// CAName and CertName are the keys of the configuration with which errors begin.
+	// CAName and CertName are the keys of the configuration with which errors begin, "" for none.
 	CAName, CertName string
 }
 

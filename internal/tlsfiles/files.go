@@ -133,15 +133,15 @@ func (f *Files) stamps() []stamp {
 func readPair(keys, certFile, keyFile string) (tls.Certificate, error) {
 	cert, err := os.ReadFile(certFile)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("%s: %w", keys, err)
+		return tls.Certificate{}, below(keys, err)
 	}
 	key, err := os.ReadFile(keyFile)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("%s: %w", keys, err)
+		return tls.Certificate{}, below(keys, err)
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("%s: %s and %s: %w", keys, certFile, keyFile, err)
+		return tls.Certificate{}, below(keys, fmt.Errorf("%s and %s: %w", certFile, keyFile, err))
 	}
 	return pair, nil
 }
@@ -150,11 +150,19 @@ func readPair(keys, certFile, keyFile string) (tls.Certificate, error) {
 func readPool(key, file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+		return nil, below(key, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, errors.New(key + ": " + file + " has no certificates in PEM")
+		return nil, below(key, errors.New(file+" has no certificates in PEM"))
 	}
 	return pool, nil
+}
+
+// below puts a key of the configuration in front of an error, unless it is "".
+func below(key string, err error) error {
+	if key == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", key, err)
 }
