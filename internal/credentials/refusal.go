@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/oauthmeta"
 )
 
@@ -44,9 +45,12 @@ func (s *Store) refusalOf(ctx context.Context, grant string) (refusal, bool) {
 	return r, there && err == nil
 }
 
-// noteRefusal records why a grant was removed. Without the record its user reads that there is none.
+// noteRefusal records why a grant was removed, and reports it. Without the record its user reads that there is none.
 func (s *Store) noteRefusal(ctx context.Context, grant string, r refusal) {
 	_ = s.save(ctx, refusalName(grant), r)
+	if parts := strings.SplitN(grant, "\x00", 6); len(parts) == 6 { // see grantName and call.Principal.Identity
+		s.removed(parts[1], parts[5], r.text(false))
+	}
 }
 
 // ForgetLost removes the record from which [Store.Lost] reads.
@@ -62,12 +66,25 @@ func (s *Store) ForgetLost(ctx context.Context, upstream string, at *url.URL) er
 
 // Lost says why the user of this machine has no grant any more for an upstream at a URL, "" if there is one, or there never was.
 func (s *Store) Lost(ctx context.Context, upstream string, at *url.URL) string {
-	name := grantName(upstream, oauthmeta.CanonicalURI(at), localKey)
+	return s.lost(ctx, grantName(upstream, oauthmeta.CanonicalURI(at), localKey), true)
+}
+
+// lost says why there is no grant with a name any more, "" if there is one, or there never was.
+func (s *Store) lost(ctx context.Context, name string, own bool) string {
 	if stored, err := s.read(ctx, name); stored != nil || err != nil {
 		return ""
 	}
 	if r, there := s.refusalOf(ctx, name); there {
-		return r.text(true)
+		return r.text(own)
 	}
 	return ""
+}
+
+// Lost says why a principal has no grant any more, "" if there is one, or there never was.
+func (s *Source) Lost(ctx context.Context, principal *call.Principal) string {
+	u, ok := s.tokens.(*user)
+	if !ok {
+		return ""
+	}
+	return u.o.Store.lost(ctx, u.storeName(principalKey(principal)), false)
 }

@@ -24,6 +24,9 @@ type StoreOptions struct {
 	// Changed is called when a principal has given a grant, or somebody has removed one, with a name for
 	// [Source.GrantChanged] of the other replicas. It may be nil.
 	Changed func(ctx context.Context, name string)
+	// Removed is called when a grant was removed because it is of no use any more, with the subject of its principal, which
+	// is that of [call.Local] for the user of this machine, and the reason for the log. It may be nil.
+	Removed func(upstream, subject, why string)
 	// Unsaved is called when a renewed grant cannot be stored. It is used from memory, and stored by
 	// [Store.Run] or at its next renewal. It may be nil.
 	Unsaved func(err error)
@@ -34,6 +37,7 @@ type StoreOptions struct {
 type Store struct {
 	values  values
 	changed func(ctx context.Context, name string)
+	removed func(upstream, subject, why string)
 	failed  func(err error)
 
 	mu      sync.Mutex
@@ -71,9 +75,12 @@ func NewStore(folder string) *Store { return OpenStore(StoreOptions{Folder: fold
 
 // OpenStore returns a store. It reads nothing yet.
 func OpenStore(o StoreOptions) *Store {
-	s := &Store{changed: o.Changed, failed: o.Unsaved, locks: make(map[string]chan struct{}), unsaved: make(map[string]unsavedValue), dirty: make(chan struct{}, 1), noted: ttlcache.New[string, struct{}](maxCached)}
+	s := &Store{changed: o.Changed, removed: o.Removed, failed: o.Unsaved, locks: make(map[string]chan struct{}), unsaved: make(map[string]unsavedValue), dirty: make(chan struct{}, 1), noted: ttlcache.New[string, struct{}](maxCached)}
 	if s.changed == nil {
 		s.changed = func(context.Context, string) {}
+	}
+	if s.removed == nil {
+		s.removed = func(string, string, string) {}
 	}
 	if s.failed == nil {
 		s.failed = func(error) {}

@@ -29,6 +29,9 @@ func (g *Gateway) newGrants(s store.Store) *openedGrants {
 	}
 	return &openedGrants{Store: credentials.OpenStore(credentials.StoreOptions{
 		Folder: g.state.Path(), Shared: s, Changed: g.grantChanged,
+		Removed: func(upstream, subject, why string) {
+			g.log.Info("a grant was removed", zap.String("upstream", upstream), zap.String("principal", subject), zap.String("reason", why))
+		},
 		Unsaved: func(err error) {
 			g.ratelog.Warn("a renewed grant cannot be stored for now; it is kept in memory", withCause(err))
 		},

@@ -92,12 +92,19 @@ func (u *Upstream) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 // (2025-11-25, client/elicitation, "URL Elicitation Required Error"). The router translates
 // it for modern clients. Clients without URL elicitation get an error that says what to do.
 func (u *Upstream) grantError(ctx context.Context, c *call.Call) error {
-	retryable := wire.Raw("false")
+	retryable, lost := wire.Raw("false"), u.credentials.Lost(ctx, c.Principal)
 	reason := "it needs a grant from you on a page in a browser; use a client that can open one (URL elicitation)"
 	if canOpen := c.Client.Era() == wire.EraModern || c.Client.Revision == wire.Rev20251125 && c.Client.Can("elicitation", "url"); canOpen {
 		at, id, err := u.web.Link(ctx, c.Principal, u.name)
 		if err == nil {
-			return u.elicitationError(at, id)
+			e := u.elicitationError(at, id)
+			switch needs := "upstream " + u.name + " needs a grant of its user"; {
+			case lost != "":
+				e.Detail = needs + ": " + lost
+			case !c.Client.Can("elicitation", "url"): // the router says so
+				e.Detail = needs
+			}
+			return e
 		}
 		reason = "it needs a grant from you, and the page for it cannot be made: " + err.Error()
 		if credentials.IsAway(err) {
@@ -106,6 +113,9 @@ func (u *Upstream) grantError(ctx context.Context, c *call.Call) error {
 	}
 	if !upstream.Proved(c.Principal) {
 		reason = "it needs a grant of its user: run gateway login " + u.name + ", then call again"
+	}
+	if lost != "" {
+		reason = lost + ": " + reason
 	}
 	return u.refusal(retryable, reason)
 }
