@@ -331,7 +331,7 @@ func TestGrantsOfUsers(t *testing.T) {
 		carl := c.tokenOf("carl")
 		_, call := c.legacy(carl, `{"elicitation":{}}`)
 		wantText(t, call("fresh__who"), "use a client that can open one (URL elicitation)")
-		wantText(t, c.modern(carl, "old__who", `{}`, ""), `"code":-32021,"message":"the request needs a capability that the client did not declare","data":{"requiredCapabilities":{"elicitation":{"url":{}}},"requestId":`)
+		wantText(t, c.modern(carl, "old__who", `{}`, ""), `"code":-32021,"message":"upstream old needs its user to open a page, and the client cannot: it did not declare elicitation.url","data":{"requiredCapabilities":{"elicitation":{"url":{}}},"requestId":`)
 		calls := c.logs.FilterMessage("call").FilterField(zap.String("principal", "carl")).FilterField(zap.String("outcome", "url_required")).All()
 		if len(calls) != 2 || calls[0].ContextMap()["reason"] == nil || calls[1].ContextMap()["reason"] == nil {
 			t.Errorf("the log has %v", calls)

@@ -54,7 +54,7 @@ func (f *forwarding) urlRequired(rpc *wire.Error) (call.Result, error) {
 	if f.call.TakesRounds && f.method.Rounds && list.Kind() == '[' {
 		if !f.call.Client.Can("elicitation", "url") {
 			f.router.metrics.countAsk(wire.MethodElicit, askUndeclared)
-			return call.Result{}, missingCapability(wire.Raw(`{"elicitation":{"url":{}}}`))
+			return call.Result{}, f.cannotOpenPages()
 		}
 		requests := wire.Raw{'{'}
 		n := 0
@@ -79,6 +79,16 @@ func (f *forwarding) urlRequired(rpc *wire.Error) (call.Result, error) {
 	}
 	// No modern client may see the code of the error.
 	return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream wants URLs to be opened and does not say which: %s", clip(rpc.Message))
+}
+
+// cannotOpenPages is the error for a modern client that cannot open the pages of an upstream. The reason, which has been set,
+// also says why it should.
+func (f *forwarding) cannotOpenPages() *wire.Error {
+	const lacks = "it did not declare elicitation.url"
+	f.log.reason = f.router.short("the client cannot open pages (" + lacks + "): " + f.log.reason)
+	err := missingCapability(wire.Raw(`{"elicitation":{"url":{}}}`))
+	err.Message = fmt.Sprintf("upstream %s needs its user to open a page, and the client cannot: %s", f.upstreamName(), lacks)
+	return err
 }
 
 // missingCapability is the error for a client that lacks capabilities (2026-07-28, basic,
