@@ -75,7 +75,7 @@ type BackChannel interface {
 }
 
 // ErrLapsed is the error of a question whose call was parked, and whose client did not come back in
-// time.
+// time, or before the gateway ended.
 var ErrLapsed = errors.New("the client did not answer the question in time")
 
 // Result is the result of a call.

@@ -126,7 +126,7 @@ const (
 	askError      = "error"      // the client answered with an error
 	askUnshown    = "unshown"    // the question would be too long to show what it is about
 	askUndeclared = "undeclared" // the client cannot answer such a question
-	askLapsed     = "lapsed"     // the client did not answer in time
+	askLapsed     = "lapsed"     // the client did not answer in time, or before the gateway ended
 	askEnded      = "ended"      // the call ended, or the upstream took the question back
 	askRelayed    = "relayed"    // the client answers in a request of its own
 	askRefused    = "refused"    // the gateway cannot tell which client it is for

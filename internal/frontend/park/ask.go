@@ -64,8 +64,8 @@ func (k *parkable) Ask(ctx context.Context, method string, params wire.Raw) (wir
 		err = ctx.Err()
 	case <-k.scope.Done():
 	}
-	switch { // ctx may have ended because the call has expired
-	case k.hasExpired():
+	switch { // ctx may have ended because the call has
+	case k.hasLapsed():
 		return nil, call.ErrLapsed
 	case err != nil:
 		return nil, err
@@ -74,11 +74,11 @@ func (k *parkable) Ask(ctx context.Context, method string, params wire.Raw) (wir
 	}
 }
 
-// hasExpired reports whether the client did not come back to the parked call in time.
-func (k *parkable) hasExpired() bool {
-	k.mu.Lock() // end gives up the asks before it cancels the call
+// hasLapsed reports whether the call ended while it was parked: nobody has answered its asks.
+func (k *parkable) hasLapsed() bool {
+	k.mu.Lock()
 	defer k.mu.Unlock()
-	return context.Cause(&k.scope) == ErrExpired
+	return k.lapsed
 }
 
 // asError keeps a nil *wire.Error from becoming an error that is not nil.

@@ -39,6 +39,7 @@ type parkable struct {
 	round   uint32 // states issued so far; each can be used once
 	binding *bridge.Binding
 	parked  bool
+	lapsed  bool   // the call has ended while it was parked
 	ended   bool   // the handler has returned
 	final   answer // the handler's
 	over    bool   // no request can wait for the call
@@ -235,6 +236,7 @@ func (k *parkable) endParked(cause error) {
 // end cancels the call. The asks end first, so that the upstream gets answers to them.
 // The caller holds mu.
 func (k *parkable) end(cause error) {
+	k.lapsed = k.parked
 	k.giveUp()
 	k.close()
 	k.scope.Cancel(cause)

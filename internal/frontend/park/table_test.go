@@ -157,8 +157,8 @@ func TestEnds(t *testing.T) {
 		lapsed bool // the ask
 	}{
 		"expired":          {func(*bed, *request) { time.Sleep(testTTL) }, true, ErrExpired, true},
-		"drained":          {func(b *bed, _ *request) { b.Drain(stop) }, true, stop, false},
-		"stopped":          {func(b *bed, _ *request) { b.Stop(stop) }, true, stop, false},
+		"drained":          {func(b *bed, _ *request) { b.Drain(stop) }, true, stop, true},
+		"stopped":          {func(b *bed, _ *request) { b.Stop(stop) }, true, stop, true},
 		"abandoned":        {func(_ *bed, r *request) { r.cancel() }, false, ErrAbandoned, false},
 		"stopped, waiting": {func(b *bed, _ *request) { b.Stop(stop) }, false, stop, false},
 	} {
