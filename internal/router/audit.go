@@ -227,21 +227,22 @@ func (a *Audit) before(l *auditLine) error {
 }
 
 // auditEnd writes the line of a call's end into the audit, which the router has. log has the
-// upstream that was reached.
+// upstream of the item.
 func (r *Router) auditEnd(c *call.Call, public string, log *logFields, res call.Result, duration time.Duration, err error) {
 	if errors.Is(err, errUnaudited) {
 		return // nothing was done, and no line can be written
 	}
 	l := newAuditLine(auditEnd, c)
 	defer l.free()
-	if log.upstream == "" {
+	upstream := log.named()
+	if upstream == "" { // the client may have made up the name
 		public = r.masked(public)
 	}
 	if public != "" {
 		l.text("item", public, maxAuditItem)
 	}
-	if log.upstream != "" {
-		l.text("upstream", log.upstream, maxAuditName)
+	if upstream != "" {
+		l.text("upstream", upstream, maxAuditName)
 	}
 	outcome := log.outcomeOf(c, res.Raw, err)
 	l.text("outcome", outcome, maxAuditName)

@@ -113,7 +113,7 @@ func TestAudit(t *testing.T) {
 			"refused", "prompts/get", `{"name":"files__explain"}`, ``, nil,
 			[]string{
 				begin("decision", "prompts/get") + decided + `,"kind":"prompt","item":"files__explain","upstream":"files","native":"explain","effect":"deny","rule":"default"}`,
-				begin("end", "prompts/get") + `,"item":"files__explain","outcome":"refused","code":-32602,"reason":"no rule allows it","duration_ms":N}`,
+				begin("end", "prompts/get") + `,"item":"files__explain","upstream":"files","outcome":"refused","code":-32602,"reason":"no rule allows it","duration_ms":N}`,
 			},
 		},
 		{
