@@ -80,11 +80,11 @@ func (s *Store) lost(ctx context.Context, name string, own bool) string {
 	return ""
 }
 
-// Lost says why a principal has no grant any more, "" if there is one, or there never was.
-func (s *Source) Lost(ctx context.Context, principal *call.Principal) string {
+// Lost says why a principal has no grant any more, "" if there is one, or there never was. own says that the principal reads it.
+func (s *Source) Lost(ctx context.Context, principal *call.Principal, own bool) string {
 	u, ok := s.tokens.(*user)
 	if !ok {
 		return ""
 	}
-	return u.o.Store.lost(ctx, u.storeName(principalKey(principal)), false)
+	return u.o.Store.lost(ctx, u.storeName(principalKey(principal)), own)
 }

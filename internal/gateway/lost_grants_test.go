@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,4 +62,9 @@ func TestReasonOfMissingGrant(t *testing.T) {
 	_, legacy := c.legacy(ann, `{}`)
 	wantText(t, legacy("v__who"), refused+`: it needs a grant from you on a page in a browser`)
 	latest(refused + ": it needs a grant from you on a page in a browser; use a client that can open one (URL elicitation)")
+	page := newPerson(t, c.g)
+	page.logIn(ann)
+	if _, me := page.get("/me"); !strings.Contains(me, "the authorization server refused your grant (invalid_grant)") {
+		t.Errorf("/me has no reason: %s", me)
+	}
 }

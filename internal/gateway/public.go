@@ -180,7 +180,7 @@ func (g *Gateway) grantsOf(ctx context.Context, v *webui.Visitor) ([]webui.Grant
 			}
 			out = append(out, row)
 		} else if g.reaches(v, u.Name) {
-			out = append(out, webui.Grant{Upstream: u.Name})
+			out = append(out, webui.Grant{Upstream: u.Name, Lost: source.Lost(ctx, v.Principal, true)})
 		}
 	}
 	return out, nil

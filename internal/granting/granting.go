@@ -92,7 +92,7 @@ func (u *Upstream) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 // (2025-11-25, client/elicitation, "URL Elicitation Required Error"). The router translates
 // it for modern clients. Clients without URL elicitation get an error that says what to do.
 func (u *Upstream) grantError(ctx context.Context, c *call.Call) error {
-	retryable, lost := wire.Raw("false"), u.credentials.Lost(ctx, c.Principal)
+	retryable, lost := wire.Raw("false"), u.credentials.Lost(ctx, c.Principal, false)
 	reason := "it needs a grant from you on a page in a browser; use a client that can open one (URL elicitation)"
 	if canOpen := c.Client.Era() == wire.EraModern || c.Client.Revision == wire.Rev20251125 && c.Client.Can("elicitation", "url"); canOpen {
 		at, id, err := u.web.Link(ctx, c.Principal, u.name)

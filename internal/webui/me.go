@@ -23,6 +23,7 @@ type Me struct {
 type Grant struct {
 	Upstream string
 	Given    bool
+	Lost     string // why it is not given any more, "" if it is, or never was
 	Issuer   string // the authorization server
 	Scopes   []string
 	Since    time.Time
