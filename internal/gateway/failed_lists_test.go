@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -10,6 +11,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/polltest"
 	"mcpgateway/internal/statedir"
@@ -26,11 +30,21 @@ type listServer struct {
 
 // start returns the URL of the server.
 func (l listServer) start(t *testing.T) string {
+	s := l.unstarted()
+	s.Start()
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s.URL
+}
+
+func (l listServer) unstarted() *httptest.Server {
 	capabilities := `"tools":{}`
 	if l.prompts != nil {
 		capabilities += `,"prompts":{}`
 	}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		m, err := wire.Parse(body, wire.Limits{})
 		if err != nil || !m.IsRequest() {
@@ -58,11 +72,6 @@ func (l listServer) start(t *testing.T) string {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 	}))
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
-	return s.URL
 }
 
 // An upstream that does not answer its list is named, as one that is down is, and is no
@@ -151,5 +160,34 @@ func TestFailedListHasTheItemsOfTheRunBefore(t *testing.T) {
 	g.rebuild(t.Context(), time.Now())
 	if got := tools(t, g); !strings.Contains(got, `"files__read"`) || !strings.Contains(got, `"reason":"tools/list: gone"`) {
 		t.Errorf("list %s", got)
+	}
+}
+
+// A call of a server of which nothing is known, because it was down since the start, is answered as soon as
+// the server is there, whatever is left of the pause before the next attempt.
+func TestCallReachesAServerThatWasDownAtTheStart(t *testing.T) {
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := port.Addr().String()
+	port.Close()
+	log, lines := observer.New(zap.DebugLevel)
+	g, _ := startLogged(t, fmt.Sprintf("upstreams: {late: {url: 'http://%s/mcp', breaker: {failures: 0}}}", at), false, zap.New(log))
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"late__t"}}`
+	polltest.Until(t, "the pauses have grown", func() bool { return lines.FilterMessage("no connection").Len() >= 4 })
+	if _, got := post(t, g, "", call); !strings.Contains(got, "cannot connect to the server") {
+		t.Fatalf("without the server: %s", got)
+	}
+	if port, err = net.Listen("tcp", at); err != nil {
+		t.Fatal(err)
+	}
+	s := listServer{tools: new(atomic.Pointer[http.HandlerFunc])}.unstarted()
+	s.Listener.Close()
+	s.Listener = port
+	s.Start()
+	t.Cleanup(s.Close)
+	if _, got := post(t, g, "", call); !strings.Contains(got, `"result"`) {
+		t.Errorf("with the server: %s", got)
 	}
 }

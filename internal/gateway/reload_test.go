@@ -217,7 +217,7 @@ func TestReloadOfTheOldConfigurationMeanwhile(t *testing.T) {
 	if _, err := reloaded(t, g, second); err != nil {
 		t.Fatal(err)
 	}
-	if answer := callOf(t, g, "a__before"); !strings.Contains(answer, `the upstream a is unavailable`) {
+	if answer := callOf(t, g, "a__before"); !strings.Contains(answer, `"upstream":"a","reason":"the server has not answered its lists after 300ms"`) {
 		t.Errorf("the call while the new server does not start: %s", answer)
 	}
 }

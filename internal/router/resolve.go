@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"mcpgateway/internal/call"
@@ -67,7 +68,9 @@ func (r *Router) resolve(ctx context.Context, c *call.Call, ref namespace.ItemRe
 	case l.ungranted:
 		err = catalog.UnavailableError(l.suspects)
 	case len(l.suspects) > 0:
-		err = r.unavailable(auditDecision, c, l.view, ref, l.suspects, log)
+		if err = r.decideUnavailable(auditDecision, c, l.view, ref, l.suspects, log); err == nil {
+			err = l.unavailable()
+		}
 	default:
 		err = r.unknown(auditDecision, c, l.view, ref, l.target, log)
 	}
@@ -82,12 +85,25 @@ type lookup struct {
 	ok        bool                  // target is what the reference names
 	suspects  []catalog.Unavailable // otherwise: to which of these upstreams it may belong
 	ungranted bool                  // there is one suspect, and the caller has to grant access to it
+	failed    error                 // why the attempt to connect to the suspects failed that was made for the call, nil for none
+}
+
+// unavailable returns the error of a call of an item that only the suspects may have.
+func (l *lookup) unavailable() error {
+	if rpc, ok := errors.AsType[*wire.Error](l.failed); ok && len(l.suspects) == 1 {
+		return rpc // the reason in the table may be older
+	}
+	return catalog.UnavailableError(l.suspects)
 }
 
 // lookUp looks for a reference in the caller's view. A name that no upstream has listed may belong to
-// an upstream that is on its first attempt to connect: lookUp waits for that one, and not for others.
-// The error is that of ctx.
+// an upstream that is on its first attempt to connect, or to one whose attempts have failed so far:
+// lookUp waits for that one, and not for others. In the second case it has an attempt made. The error is
+// that of ctx.
 func (r *Router) lookUp(ctx context.Context, c *call.Call, ref namespace.ItemRef) (lookup, error) {
+	var waited bool // for a first attempt
+	var again *reconnection
+	defer func() { again.end() }()
 	for {
 		settled := r.hasStarted() // before the routes: they are complete when it is set
 		now := r.now.Load()
@@ -96,6 +112,7 @@ func (r *Router) lookUp(ctx context.Context, c *call.Call, ref namespace.ItemRef
 			return l, nil
 		}
 		l.suspects = l.view.UnavailableFor(ref.Kind, ref.Name)
+		started := r.started
 		switch {
 		case len(l.suspects) == 1 && now.needsGrant(l.suspects[0].Upstream, c):
 			l.ungranted = true
@@ -103,22 +120,34 @@ func (r *Router) lookUp(ctx context.Context, c *call.Call, ref namespace.ItemRef
 				l.target, l.ok = target, true
 			}
 			return l, nil
-		case settled || !slices.ContainsFunc(l.suspects, func(u catalog.Unavailable) bool { return u.Starting }):
+		case again == nil && !settled && slices.ContainsFunc(l.suspects, func(u catalog.Unavailable) bool { return u.Starting }):
+			waited = true
+		case waited:
 			return l, nil
+		default:
+			lost := l.lost(c)
+			if again == nil && len(lost) > 0 {
+				again = reconnect(ctx, lost, c)
+			}
+			if l.failed = again.failed(); len(lost) == 0 || l.failed != nil {
+				return l, nil
+			}
+			started = nil
 		}
 		select {
 		case <-now.replaced:
-		case <-r.started:
+		case <-started:
+		case <-again.ended():
 		case <-ctx.Done():
 			return l, ctx.Err()
 		}
 	}
 }
 
-// unavailable returns the error of a call of an item that only upstreams may have which are not
-// available. The audit has the decision about the name at the one upstream that may have it; if
-// several may, there is no such item.
-func (r *Router) unavailable(event string, c *call.Call, view *catalog.View, ref namespace.ItemRef, suspects []catalog.Unavailable, log *logFields) error {
+// decideUnavailable records the decision about a call of an item that only upstreams may have which are
+// not available. The audit has the decision about the name at the one upstream that may have it; if
+// several may, there is no such item. The error is that of the audit.
+func (r *Router) decideUnavailable(event string, c *call.Call, view *catalog.View, ref namespace.ItemRef, suspects []catalog.Unavailable, log *logFields) error {
 	var target catalog.Target
 	known := false
 	if len(suspects) == 1 {
@@ -134,8 +163,5 @@ func (r *Router) unavailable(event string, c *call.Call, view *catalog.View, ref
 		d := view.RefusalOf(ref.Kind, ref.Name, target)
 		err = r.decided(event, c, auditedItem{kind: ref.Kind, public: ref.Name}, &d, log)
 	}
-	if err != nil {
-		return err
-	}
-	return catalog.UnavailableError(suspects)
+	return err
 }

@@ -428,8 +428,11 @@ func (r *Router) permit(c *call.Call, log *logFields) *wire.Error {
 	switch {
 	case !ok:
 		if suspects := view.UnavailableFor(ref.Kind, ref.Name); len(suspects) > 0 {
-			rpcErr, _ := errors.AsType[*wire.Error](r.unavailable(auditResume, c, view, ref, suspects, log))
-			return rpcErr
+			if err := r.decideUnavailable(auditResume, c, view, ref, suspects, log); err != nil {
+				rpcErr, _ := errors.AsType[*wire.Error](err)
+				return rpcErr
+			}
+			return catalog.UnavailableError(suspects)
 		}
 		return r.unknown(auditResume, c, view, ref, target, log)
 	case target.Part.Own():

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
@@ -218,5 +219,74 @@ func TestReadyListsDoNotAllocate(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { _, _ = h.awaitView(context.Background(), c) }); n > 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// lostUpstream is an upstream whose attempts to connect a test decides.
+type lostUpstream struct {
+	Upstream
+	asked chan struct{} // gets a value for each attempt
+	fail  chan error
+}
+
+func (l lostUpstream) Reconnect(ctx context.Context, _ *call.Call) error {
+	l.asked <- struct{}{}
+	select {
+	case err := <-l.fail:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A call of a name at an upstream of which nothing is known has an attempt to connect made, and waits for its
+// lists, or for the end of the attempt.
+func TestCallReconnectsAnUnknownUpstream(t *testing.T) {
+	down := &catalog.Down{Reason: "cannot connect to the server"}
+	for name, tt := range map[string]struct {
+		later []catalog.Source // when the attempt has succeeded
+		fail  error
+		want  string
+	}{
+		"it comes":            {[]catalog.Source{filesSource(t)}, nil, ""},
+		"it has no such tool": {[]catalog.Source{source(t, "files", nil)}, nil, `unknown tool: "files__read"`},
+		"another comes":       {[]catalog.Source{source(t, "files", down), source(t, "other", nil)}, wire.Errorf(wire.CodeInternal, "the second reason"), "the second reason"},
+		"it fails":            {nil, wire.Errorf(wire.CodeInternal, "the second reason"), "the second reason"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				up := lostUpstream{answers(`{"content":[]}`), make(chan struct{}, 9), make(chan error)}
+				h := newTestRouter(t, nil)
+				routes := func(sources ...catalog.Source) *Routes {
+					r := h.routes(sources)
+					r.Upstreams["files"] = up
+					return r
+				}
+				h.Swap(routes(source(t, "files", down)))
+				close(h.started)
+				got := make(chan error, 1)
+				go func() {
+					_, err := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__read"}`, &recorder{}))
+					got <- err
+				}()
+				synctest.Wait()
+				if len(up.asked) != 1 || len(got) != 0 {
+					t.Fatalf("%d attempts; answers: %d", len(up.asked), len(got))
+				}
+				if tt.later != nil {
+					h.Swap(routes(tt.later...))
+					synctest.Wait()
+				}
+				if tt.fail != nil {
+					up.fail <- tt.fail
+				}
+				if err := <-got; tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+					t.Errorf("error %v, want %q", err, tt.want)
+				}
+				if len(up.asked) != 1 {
+					t.Errorf("%d attempts", len(up.asked))
+				}
+			})
+		})
 	}
 }

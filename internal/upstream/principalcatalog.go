@@ -45,6 +45,18 @@ func (s *Sessions) Gather(ctx context.Context, c *call.Call) bool {
 	return true
 }
 
+// Reconnect has an attempt to connect made for a call of an item that no list has, in the session that
+// gathers the lists of c's principal, see [connector.Connector.Reconnect].
+func (s *Sessions) Reconnect(ctx context.Context, c *call.Call) error {
+	if s.gathers(c) {
+		if b := s.retain(nameOf(ofPrincipal, c.Principal.Key()), 1); b != nil {
+			defer s.release(b, 1)
+			return b.Reconnect(ctx, c)
+		}
+	}
+	return s.catalogSession.Reconnect(ctx, c)
+}
+
 // awaitRun waits for Run, at most StartupWait, and reports whether Run was called: the
 // first requests may come before.
 func (s *Sessions) awaitRun(ctx context.Context) bool {

@@ -78,6 +78,11 @@ func (u *heldUpstream) Session(ctx context.Context, c *call.Call) (string, error
 	return u.Upstream.Session(ctx, c)
 }
 
+// Reconnect implements [router.Reconnecter]. Each replica gathers the lists itself.
+func (u *heldUpstream) Reconnect(ctx context.Context, c *call.Call) error {
+	return u.sessions.Reconnect(ctx, c)
+}
+
 // EndLeft ends a session that another replica has left open.
 func (u *heldUpstream) EndLeft(ctx context.Context, s httpconn.OpenSession) error {
 	return u.sessions.EndLeft(ctx, s)

@@ -2,8 +2,10 @@ package connector
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
 )
 
@@ -59,4 +61,45 @@ func (c *Connector) AwaitSettled(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// Reconnect has an attempt to connect made for a call whose item is not known yet, because the
+// lists of the server are not. The call is not sent. Reconnect waits until the attempt has failed, or
+// StartupWait is over: the caller ends ctx when it sees the lists. The attempts are as limited as
+// those for calls that are sent: the call takes a slot meanwhile, its failure counts for the
+// breaker, and an open breaker refuses it. The error is that of [Connector.Do].
+func (c *Connector) Reconnect(ctx context.Context, cl *call.Call) error {
+	_, err := c.do(ctx, cl, c.awaitLists)
+	return err
+}
+
+// awaitLists acquires a slot, and waits for the connection and then for the end of the call, at most
+// StartupWait in all.
+func (c *Connector) awaitLists(g *callGuard, cl *call.Call, _ bool) (call.Result, error) {
+	ctx := context.Context(&g.Scope)
+	if err := c.acquireSlot(ctx, c.slots, cl); err != nil {
+		return call.Result{}, err
+	}
+	g.holdSlot(c.slots)
+	limit := time.NewTimer(c.o.Limits.StartupWait)
+	defer limit.Stop()
+	conn, err := c.awaitFor(ctx, cl, nil)
+	if err != nil {
+		return call.Result{}, err
+	}
+	for c.current() == conn {
+		var changed chan struct{}
+		c.view(func(*state) { changed = c.changed })
+		if c.current() != conn {
+			break
+		}
+		select {
+		case <-changed:
+		case <-limit.C:
+			return call.Result{}, &protocol.CallError{Reason: fmt.Sprintf("the server has not answered its lists after %s", c.o.Limits.StartupWait), NotSent: true}
+		case <-ctx.Done():
+			return call.Result{}, c.expiredWaiting(ctx)
+		}
+	}
+	return call.Result{}, c.unavailable(protocol.ReasonConnectionLost)
 }

@@ -28,6 +28,12 @@ import (
 // ended is never sent again, because it may have been the reason; neither is a large one,
 // nor one that the gateway has ended with the connector.
 func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) {
+	return c.do(ctx, cl, c.send)
+}
+
+// do guards a call: the breaker admits it and learns how it ended, and its clocks run. send
+// sends it.
+func (c *Connector) do(ctx context.Context, cl *call.Call, send sendFunc) (call.Result, error) {
 	began := time.Now()
 	admitted, refused := c.breaker.admit(began)
 	if refused != nil {
@@ -44,7 +50,7 @@ func (c *Connector) Do(ctx context.Context, cl *call.Call) (call.Result, error) 
 	c.beginUse()
 	defer c.endUse()
 
-	result, err := c.send(g, &own, admitted.trial)
+	result, err := send(g, &own, admitted.trial)
 	if err == nil {
 		c.observeTasks(cl, result)
 		c.noteAnswer()
@@ -89,6 +95,9 @@ func (c *Connector) explain(g *callGuard, err error) (reason string, unsent bool
 		return "the call failed", false
 	}
 }
+
+// sendFunc sends a call, whose clocks are those of g, and returns the answer.
+type sendFunc func(g *callGuard, cl *call.Call, trial bool) (call.Result, error)
 
 // send acquires a slot and sends the call, at most twice. It tries for StartupWait while
 // the server cannot be reached. A trial is sent only if the server answers a ping before.
