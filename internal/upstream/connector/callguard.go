@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -43,6 +44,8 @@ type callGuard struct {
 	notes    *rate.Limiter // of notifications, nil before the first one
 	limiter  *fairLimiter  // the limiter of the call's slot, nil before the first one
 	hasSlot  bool          // the call has a slot now
+	waited   time.Duration // for slots, since the clock of silence was started
+	queue    *fairLimiter  // the limiter of the last of these waits, nil for none
 	closed   bool
 	openAsks int       // asks
 	span     call.Span // of the last attempt, nil if calls are not traced
@@ -83,7 +86,9 @@ func (g *callGuard) reacquireSlot() {
 	if !needs {
 		return
 	}
+	began := time.Now()
 	g.limiter.reacquire(&g.Scope)
+	g.queued(g.limiter, began)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed || g.hasSlot || g.openAsks > 0 { // the call has ended meanwhile, or asked again
@@ -101,8 +106,34 @@ func (g *callGuard) expire() {
 	g.Cancel(errSilent)
 }
 
+// queued notes that the call has waited for a slot since began.
+func (g *callGuard) queued(p *fairLimiter, began time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waited += time.Since(began)
+	g.queue = p
+}
+
+// silence says that the time of silence is over, and which part of it the call waited for a slot: the server
+// did not have the call then. single is the limiter of a session whose calls take turns.
+func (g *callGuard) silence(single *fairLimiter) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	waited := g.waited.Round(100 * time.Millisecond)
+	if waited <= 0 {
+		return fmt.Sprintf("the server did not answer within %s", g.maxSilence)
+	}
+	why := "the server gets one call at a time"
+	if g.queue != single {
+		why = fmt.Sprintf("%d calls ran (max_concurrent)", g.queue.size)
+	}
+	return fmt.Sprintf("the call waited %s because %s, and the server did not answer within the %s that were left of the timeout of %s",
+		waited, why, max(g.maxSilence-waited, 0), g.maxSilence)
+}
+
 // restart resets the timer. The caller holds mu.
 func (g *callGuard) restart() {
+	g.waited = 0
 	left := time.Until(g.end)
 	if g.openAsks == 0 {
 		left = min(left, g.maxSilence)

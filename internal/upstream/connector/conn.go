@@ -77,7 +77,7 @@ func (c *Connector) Reconnect(ctx context.Context, cl *call.Call) error {
 // StartupWait in all.
 func (c *Connector) awaitLists(g *callGuard, cl *call.Call, _ bool) (call.Result, error) {
 	ctx := context.Context(&g.Scope)
-	if err := c.acquireSlot(ctx, c.slots, cl); err != nil {
+	if err := c.acquireSlot(g, c.slots, cl); err != nil {
 		return call.Result{}, err
 	}
 	g.holdSlot(c.slots)

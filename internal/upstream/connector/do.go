@@ -88,7 +88,7 @@ func (c *Connector) explain(g *callGuard, err error) (reason string, unsent bool
 	}
 	switch cause := context.Cause(&g.Scope); cause {
 	case errSilent:
-		return fmt.Sprintf("the server did not answer within %s", c.o.Limits.Timeout), false
+		return g.silence(c.single), false
 	case errMaxDuration:
 		return fmt.Sprintf("the call took longer than %s", c.o.Limits.MaxDuration), false
 	default:
@@ -104,12 +104,12 @@ type sendFunc func(g *callGuard, cl *call.Call, trial bool) (call.Result, error)
 func (c *Connector) send(g *callGuard, cl *call.Call, trial bool) (call.Result, error) {
 	ctx := context.Context(&g.Scope)
 	if c.single != nil && needsTurn(cl.Method) {
-		if err := c.acquireSlot(ctx, c.single, cl); err != nil {
+		if err := c.acquireSlot(g, c.single, cl); err != nil {
 			return call.Result{}, err
 		}
 		defer c.single.release()
 	}
-	if err := c.acquireSlot(ctx, c.slots, cl); err != nil {
+	if err := c.acquireSlot(g, c.slots, cl); err != nil {
 		return call.Result{}, err
 	}
 	g.holdSlot(c.slots)
@@ -213,10 +213,12 @@ func (c *Connector) awaitFor(ctx context.Context, cl *call.Call, past protocol.C
 func needsTurn(method string) bool { return wire.MethodOf(method).Kind != wire.KindTask }
 
 // acquireSlot acquires a slot for a call, see [fairLimiter.acquire].
-func (c *Connector) acquireSlot(ctx context.Context, p *fairLimiter, cl *call.Call) error {
+func (c *Connector) acquireSlot(g *callGuard, p *fairLimiter, cl *call.Call) error {
 	if p.tryAcquire() {
 		return nil
 	}
+	ctx := context.Context(&g.Scope)
+	defer g.queued(p, time.Now())
 	timer := cl.Trace.Start(ctx, call.StageSlot, call.SpanStart{Upstream: c.o.Name})
 	err := p.acquire(ctx, cl.ShareKey)
 	timer.End(err)
@@ -230,7 +232,7 @@ func (c *Connector) acquireSlot(ctx context.Context, p *fairLimiter, cl *call.Ca
 func (c *Connector) expired(ctx context.Context, p *fairLimiter) error {
 	if context.Cause(ctx) == errSilent {
 		if p == c.single {
-			return &protocol.CallError{Reason: fmt.Sprintf("overloaded: the server gets one call at a time, and the one that runs took longer than %s", c.o.Limits.Timeout), NotSent: true, RetryAfter: protocol.RetryOverloaded}
+			return &protocol.CallError{Reason: fmt.Sprintf("overloaded: the server gets one call at a time, and those before this one took longer than %s", c.o.Limits.Timeout), NotSent: true, RetryAfter: protocol.RetryOverloaded}
 		}
 		return &protocol.CallError{Reason: fmt.Sprintf("overloaded: no slot was free within %s", c.o.Limits.Timeout), NotSent: true, RetryAfter: protocol.RetryOverloaded}
 	}

@@ -230,3 +230,46 @@ func TestQueueIsMeasured(t *testing.T) {
 		t.Errorf("%v and %v calls wait, want 0 and 1", testutil.ToFloat64(first), testutil.ToFloat64(second))
 	}
 }
+
+// A call that timed out says how much of its time it waited for a slot: the server did not have it then.
+func TestTimeoutSaysHowLongTheCallWaited(t *testing.T) {
+	for name, tt := range map[string]struct {
+		serialize bool
+		free      time.Duration // when a slot becomes free; 0: never
+		progress  bool          // once the server has the call
+		want      string
+	}{
+		"most of its time":       {false, 4600 * time.Millisecond, false, "the call waited 4.6s because 2 calls ran (max_concurrent), and the server did not answer within the 400ms that were left of the timeout of 5s"},
+		"for its turn":           {true, 4 * time.Second, false, "the call waited 4s because the server gets one call at a time, and the server did not answer within the 1s that were left of the timeout of 5s"},
+		"before a progress":      {false, 4600 * time.Millisecond, true, "the server did not answer within 5s"},
+		"all of its time":        {false, 0, false, "overloaded: no slot was free within 5s"},
+		"all of it for its turn": {true, 0, false, "overloaded: the server gets one call at a time, and those before this one took longer than 5s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &upstreamtest.Server{Handle: upstreamtest.Legacy(nil)}
+				r := start(t, setup{Pipe: s.Pipe, Options: Options{Serialize: tt.serialize, Limits: Limits{MaxConcurrent: 2, Timeout: 5 * time.Second}}})
+				r.watch.wait(t, isReady)
+				p := r.slots
+				if tt.serialize {
+					p = r.single
+				}
+				for p.tryAcquire() { // as calls that run do
+				}
+				c := upstreamtest.ToolCall("echo", "b", &upstreamtest.Peer{}).With(wire.Raw(`{"name":"echo","_meta":{"progressToken":1}}`))
+				done := r.doing(t.Context(), c)
+				if tt.free > 0 {
+					time.Sleep(tt.free)
+					p.release()
+				}
+				if tt.progress {
+					m := s.Instance(1).Wait(t, upstreamtest.Method(wire.MethodToolsCall))
+					s.Instance(1).Line(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
+				}
+				if got := <-done; !strings.Contains(got, tt.want) {
+					t.Errorf("got %s, want %s", got, tt.want)
+				}
+			})
+		})
+	}
+}

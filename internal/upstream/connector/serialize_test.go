@@ -79,7 +79,7 @@ func TestSerializeTimeout(t *testing.T) {
 		s.Instance(1).Line(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
 		synctest.Wait()
 		got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "bob", &upstreamtest.Peer{})))
-		if !strings.Contains(got, "the server gets one call at a time, and the one that runs took longer than 1m0s") {
+		if !strings.Contains(got, "the server gets one call at a time, and those before this one took longer than 1m0s") {
 			t.Errorf("got %s", got)
 		}
 		s.Instance(1).Finish(s.Instance(1).Wait(t, upstreamtest.Method(wire.MethodToolsCall)))
