@@ -221,6 +221,9 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 		next += " -c " + shellWord(o.file)
 	}
 	fmt.Fprintf(out, "Next: gateway %s\n", next)
+	if o.oauth && e.before != nil {
+		folded(out, "%s", callersGrant(e.before))
+	}
 	return nil
 }
 

@@ -153,6 +153,14 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	}
 	configure("tickets")
 
+	// Where callers authenticate, login says that they grant for themselves.
+	text = fmt.Sprintf("state_dir: %s\nauth: {mode: api-key, api_keys: [{id: ci, sha256: c%063d}]}\nupstreams: {tickets: {url: %q, auth: {kind: user}}}\n", filepath.Join(dir, "state"), 7, self+"/mcp")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want("login of the operator", verb(t, "login", "tickets", "-c", file), `a few seconds\.\nCallers must authenticate \(auth\.mode\), and each grants for itself, .*: this grant serves lists, and gateway stdio\.\nNext: `)
+	configure("tickets")
+
 	// The grant of an upstream that has another name now can be seen and removed.
 	verb(t, "login", "tickets", "-c", file)
 	configure("renamed")

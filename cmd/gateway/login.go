@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
 )
@@ -65,7 +66,9 @@ func newLogin() *cobra.Command {
 			case err != nil:
 				return err
 			}
-			folded(out, "Access to %s is granted. A running gateway uses it within a few seconds.\nNext: gateway list tools%s shows its tools, gateway call NAME%s calls one.\n", args[0], with, with)
+			folded(out, "Access to %s is granted. A running gateway uses it within a few seconds.\n", args[0])
+			folded(out, "%s", callersGrant(cfg))
+			folded(out, "Next: gateway list tools%s shows its tools, gateway call NAME%s calls one.\n", with, with)
 			return nil
 		},
 	}
@@ -73,6 +76,14 @@ func newLogin() *cobra.Command {
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "only print the URL")
 	cmd.Flags().IntVar(&port, "port", 0, "loopback `PORT` that the browser returns to, for clients registered with the redirect URI http://127.0.0.1:PORT/callback (default: any)")
 	return cmd
+}
+
+// callersGrant says whom the grant of gateway login does not serve, "" if it serves all.
+func callersGrant(cfg *config.Config) string {
+	if cfg.Auth.Has(config.AuthNone) {
+		return ""
+	}
+	return "Callers must authenticate (auth.mode), and each grants for itself, on a page that its first call names: this grant serves lists, and gateway stdio.\n"
 }
 
 // oneArg demands one argument.
