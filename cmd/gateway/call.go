@@ -198,6 +198,11 @@ func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string
 			if ctx.Err() != nil {
 				return o.ended(ctx, v)
 			}
+			if o.url != "" && back.prompt == nil && c.Client.Capabilities == nil && withholdsAddress(err) {
+				c.Client = shellClient(wire.Raw(`{"elicitation":{"url":{}}}`))
+				c.Client.Key += " with URLs" // another client: its capabilities are known by the key
+				continue
+			}
 			if !back.opened(ctx, err) {
 				return o.advised(ctx, err, v, who, name, changed)
 			}

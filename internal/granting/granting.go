@@ -26,6 +26,9 @@ var _ router.Granter = (*Upstream)(nil)
 // NoSession is the session of calls that need a grant first.
 const NoSession = "no-grant"
 
+// NeedsURLs ends the reason of a call that needs a grant, from a client that does not declare URL elicitation.
+const NeedsURLs = "use a client that can open one (URL elicitation)"
+
 // New returns an upstream whose grants are in source. Principals give them on the pages of web.
 func New(name string, sessions *upstream.Sessions, source *credentials.Source, web *credentials.Web) *Upstream {
 	return &Upstream{Sessions: sessions, name: name, credentials: source, web: web, since: time.Now()}
@@ -93,7 +96,7 @@ func (u *Upstream) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 // it for modern clients. Clients without URL elicitation get an error that says what to do.
 func (u *Upstream) grantError(ctx context.Context, c *call.Call) error {
 	retryable, lost := wire.Raw("false"), u.credentials.Lost(ctx, c.Principal, false)
-	reason := "it needs a grant from you on a page in a browser; use a client that can open one (URL elicitation)"
+	reason := "it needs a grant from you on a page in a browser; " + NeedsURLs
 	if canOpen := c.Client.Era() == wire.EraModern || c.Client.Revision == wire.Rev20251125 && c.Client.Can("elicitation", "url"); canOpen {
 		at, id, err := u.web.Link(ctx, c.Principal, u.name)
 		if err == nil {
