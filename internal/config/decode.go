@@ -292,6 +292,9 @@ func (d *decoder) unknown(pr configfile.Pair, p configfile.Path, s *shape) strin
 	}
 	names := s.names()
 	near := plaintext.Nearest(pr.Name, names)
+	if as, ok := otherNames[pr.Name]; ok && slices.Contains(names, as) {
+		near = as
+	}
 	switch {
 	case near != "":
 		d.Errorf(pr.Key, at, "unknown key; did you mean %q?", near)
@@ -312,6 +315,9 @@ func (d *decoder) unknown(pr configfile.Pair, p configfile.Path, s *shape) strin
 	}
 	return near
 }
+
+// otherNames are keys that other programs have for the same, such as Goose.
+var otherNames = map[string]string{"cmd": "command"}
 
 // elsewhere are the paths of keys that exist once in the schema, by the last part of the path.
 var elsewhere = sync.OnceValue(func() map[string]string {
