@@ -91,7 +91,7 @@ func TestAdviceForPrograms(t *testing.T) {
 		"status 3 with a reason on stderr": {"sh", []string{"-c", "echo one >&2; echo 'KEY is not set' >&2; echo >&2; exit 3"}, "",
 			`the program "sh" ended with exit status 3 before initialize; its standard error says "KEY is not set": fix that, and check its args and env`, "the server ended: exit status 3"},
 		"long stderr": {"sh", []string{"-c", "head -c 5000 /dev/zero | tr '\\0' x >&2; exit 3"}, "",
-			`the program "sh" ended with exit status 3 before initialize; the last line of its standard error is "` + strings.Repeat("x", diagnose.MaxExcerpt) + `": fix that, and check its args and env`, "the server ended: exit status 3"},
+			`the program "sh" ended with exit status 3 before initialize; the last line of its standard error is "` + strings.Repeat("x", 2*diagnose.MaxExcerpt) + `": fix that, and check its args and env`, "the server ended: exit status 3"},
 		"prints to stdout and ends": {"sh", []string{"-c", "echo usage: x; exit 2"}, "",
 			`the program "sh" printed text that is no MCP message and ended with exit status 2: ` + check + `, and that its args are complete`, "the server ended: exit status 2"},
 		"silent": {"sleep", []string{"1000"}, "", `the program "sleep": ` + mute + `: ` + check + `, and raise timeout if it takes longer, as a first download may; a server of modern revisions that leaves initialize unanswered needs era: modern`, mute},

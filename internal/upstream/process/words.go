@@ -1,6 +1,7 @@
 package process
 
 import (
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ const (
 	// reason why a program ends.
 	keptLines = 64
 	// maxWords bounds the line that says why.
-	maxWords = 200
+	maxWords = 400
 	// young is how long a program may have run for all of its lines to count. The lines of
 	// an older one count if they are recent: a server that has run for a day does not end
 	// because of an error in the morning.
@@ -25,7 +26,8 @@ const (
 )
 
 // Words is the line of a program's standard error that says most about what went wrong. It
-// is masked, has no control characters, and is at most 200 bytes long.
+// is masked, has no control characters, and is at most 400 bytes long. If the line is a record in JSON, it is
+// the message of the record.
 type Words struct {
 	Text string // "" for none
 	// Error says that the line names an error. Otherwise it is the last line that is no part
@@ -44,13 +46,14 @@ type lastLines struct {
 }
 
 type keptLine struct {
-	text string
-	at   time.Time
+	text    string
+	message string // of a record in JSON, "" for another line
+	at      time.Time
 }
 
 // add adds a line that was masked.
 func (l *lastLines) add(text string) {
-	line := keptLine{plaintext.Truncate(PlainLine(text), 2*maxWords), time.Now()}
+	line := keptLine{plaintext.Truncate(PlainLine(text), 2*maxWords), plaintext.Truncate(PlainLine(messageIn(text)), maxWords), time.Now()}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.lines) < keptLines {
@@ -74,10 +77,43 @@ func (l *lastLines) words() Words {
 			counted = append(counted, line.text)
 		}
 	}
-	if text := errorIn(counted); text != "" {
-		return Words{plaintext.Truncate(text, maxWords), true}
+	text := errorIn(counted)
+	isError := text != ""
+	if !isError {
+		text = lastIn(all)
 	}
-	return Words{plaintext.Truncate(lastIn(all), maxWords), false}
+	for _, line := range lines {
+		if line.message != "" && strings.TrimSpace(line.text) == text {
+			text = line.message
+		}
+	}
+	return Words{plaintext.Truncate(text, maxWords), isError}
+}
+
+// messageIn returns the message and the error of a line that is a record in JSON, as many loggers write them,
+// "" for another line.
+func messageIn(line string) string {
+	if line = strings.TrimSpace(line); !strings.HasPrefix(line, "{") {
+		return ""
+	}
+	var record map[string]any
+	if json.Unmarshal([]byte(line), &record) != nil {
+		return ""
+	}
+	var parts []string
+	for _, names := range [][]string{{"msg", "message"}, {"error", "err"}} {
+		for _, name := range names {
+			text, _ := record[name].(string)
+			if nested, ok := record[name].(map[string]any); ok {
+				text, _ = nested["message"].(string)
+			}
+			if text = strings.TrimSpace(text); text != "" && !slices.Contains(parts, text) {
+				parts = append(parts, text)
+				break
+			}
+		}
+	}
+	return strings.Join(parts, ": ")
 }
 
 // escapes are the sequences with which programs color their output.

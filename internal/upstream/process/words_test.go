@@ -43,7 +43,7 @@ Node.js v24.21.0
 		"a frame last":           {"Starting\nFatal error: boom\n    at async main (file:///x.js:3:4)\n", "Fatal error: boom", true},
 		"an option of node":      {"node: bad option: --bogus\n", "node: bad option: --bogus", false},
 		"a log line of an error": {"10:00 INFO starting\n10:00 ERROR cannot read key.pem\n10:00 INFO stopping\n", "10:00 ERROR cannot read key.pem", true},
-		"an error in a log":      {"{\"level\":\"info\",\"msg\":\"a\"}\n{\"level\":\"error\",\"msg\":\"b\"}\n{\"level\":\"info\",\"msg\":\"c\"}\n", `{"level":"error","msg":"b"}`, true},
+		"an error in a log":      {"{\"level\":\"info\",\"msg\":\"a\"}\n{\"level\":\"error\",\"msg\":\"b\"}\n{\"level\":\"info\",\"msg\":\"c\"}\n", "b", true},
 		"npm without the network": {"npm warn Unknown user config\nnpm error code ECONNREFUSED\nnpm error syscall connect\nnpm error errno ECONNREFUSED\nnpm error FetchError: request to http://127.0.0.1:1/x failed, reason: connect ECONNREFUSED 127.0.0.1:1\nnpm error     at ClientRequest.<anonymous> (/x/index.js:130:14)\nnpm error   code: 'ECONNREFUSED',\nnpm error If you are behind a proxy, see 'npm help config'\nnpm error A complete log of this run can be found in: /home/me/.npm/_logs/x.log\n",
 			"npm error FetchError: request to http://127.0.0.1:1/x failed, reason: connect ECONNREFUSED 127.0.0.1:1", true},
 		"a package that npm does not find": {"npm error code E404\nnpm error 404 Not Found - GET https://packages.example/nothere - Not found\nnpm error 404\nnpm error A complete log of this run can be found in: /x.log\n",
@@ -84,6 +84,10 @@ RuntimeError: cannot start
 		"nothing":                    {"\n\n", "", false},
 		"colors and control bytes":   {"\x1b[31mError\x1b[0m: a\x00b\u202ec\x1b]0;title\x07 d\u200be\n", "Error: abc de", true},
 		"the first of several":       {"Error: one\nError: two\n", "Error: one", true},
+		"a record in JSON":           {`{"level":"info","msg":"starting"}` + "\n" + `{"level":"error","time":"2026-11-26T14:29:57Z","msg":"gateway failed","error":"one of its entries starts it:\n remove that entry"}` + "\n", "gateway failed: one of its entries starts it: remove that entry", true},
+		"a record of pino":           {`{"level":50,"time":1,"pid":7,"err":{"type":"Error","message":"KEY is not set"},"msg":"KEY is not set"}` + "\n", "KEY is not set", true},
+		"a record without an error":  {`{"level":30,"message":"bye"}` + "\n", "bye", false},
+		"JSON without a message":     {`{"level":"error","code":7}` + "\n", `{"level":"error","code":7}`, true},
 		"far back":                   {"Error: one\n" + strings.Repeat("line\n", keptLines), "line", false},
 		"long":                       {"Error: " + strings.Repeat("x", 3*maxLine) + "\n", "Error: " + strings.Repeat("x", maxWords-len("Error: ")), true},
 	} {
@@ -133,6 +137,7 @@ func TestWordsAreTold(t *testing.T) {
 // Hostile output is read in time linear in its size.
 func FuzzWords(f *testing.F) {
 	f.Add("Error: x\n    at y")
+	f.Add(`{"level":"error","msg":"a\u0000b","error":{"message":"c"}}`)
 	f.Add("Traceback (most recent call last):\n | + \n-\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		r := newStderrReader(Log{To: zap.NewNop(), Mask: noLog.Mask})
