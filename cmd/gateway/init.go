@@ -97,7 +97,7 @@ func (o *initOptions) run(cmd *cobra.Command, name string) error {
 	}
 	fmt.Fprintln(out, "\nNext:")
 	if imported == 0 {
-		fmt.Fprintf(out, "  gateway add NAME%s -- COMMAND   # or: gateway add NAME URL\n", in)
+		fmt.Fprintf(out, "  gateway add NAME%s -- COMMAND   # or: gateway add NAME URL%[1]s\n", in)
 	}
 	if !take && len(files) > 0 {
 		fmt.Fprintf(out, "  gateway import --merge%s        # the servers of your hosts\n", in)
