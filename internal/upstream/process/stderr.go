@@ -74,7 +74,7 @@ func (s *stderrReader) take(line []byte) {
 		s.mention = s.number
 	}
 	text := s.to.Mask(string(line))
-	s.last.add(text)
+	s.last.add(text, s.to.Mask(messageIn(string(line)))) // escapes in JSON can hide a secret
 	if s.number <= maxTold && s.to.Wrote != nil {
 		if words := s.last.words(); words != s.told {
 			s.told = words

@@ -51,9 +51,9 @@ type keptLine struct {
 	at      time.Time
 }
 
-// add adds a line that was masked.
-func (l *lastLines) add(text string) {
-	line := keptLine{plaintext.Truncate(PlainLine(text), 2*maxWords), plaintext.Truncate(PlainLine(messageIn(text)), maxWords), time.Now()}
+// add adds a line and its [messageIn]. Both were masked.
+func (l *lastLines) add(text, message string) {
+	line := keptLine{plaintext.Truncate(PlainLine(text), 2*maxWords), plaintext.Truncate(PlainLine(message), maxWords), time.Now()}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.lines) < keptLines {

@@ -99,20 +99,30 @@ RuntimeError: cannot start
 	}
 }
 
+// A secret that escapes hide in a line of JSON is masked in the message.
+func TestWordsOfEscapedSecrets(t *testing.T) {
+	mask := strings.NewReplacer(`p"q`, "[redacted]").Replace
+	r := newStderrReader(Log{To: zap.NewNop(), Mask: mask})
+	r.read(strings.NewReader(`{"level":"error","msg":"no such key: p\u0022q"}` + "\n"))
+	if got, want := r.last.words().Text, "no such key: [redacted]"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // A program that has run for long does not end because of an old error.
 func TestWordsOfAnOldProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lastLines{began: time.Now()}
-		l.add("Error: a tool failed")
+		l.add("Error: a tool failed", "")
 		if got := l.words(); got.Text != "Error: a tool failed" {
 			t.Errorf("at first: %+v", got)
 		}
 		time.Sleep(young + recent)
-		l.add("closing")
+		l.add("closing", "")
 		if got := l.words(); got.Text != "closing" || got.Error {
 			t.Errorf("later: %+v", got)
 		}
-		l.add("Error: closed")
+		l.add("Error: closed", "")
 		if got := l.words(); got.Text != "Error: closed" {
 			t.Errorf("with a new error: %+v", got)
 		}
