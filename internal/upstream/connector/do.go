@@ -122,7 +122,10 @@ func (c *Connector) send(g *callGuard, cl *call.Call, trial bool) (call.Result, 
 		return call.Result{}, err
 	}
 	if trial {
-		if g.serverWorks, err = c.ping(ctx, conn); err != nil {
+		timer := c.startConnect(ctx, cl)
+		g.serverWorks, err = c.ping(ctx, conn)
+		timer.End(err)
+		if err != nil {
 			return call.Result{}, err
 		}
 	}
@@ -167,12 +170,17 @@ func (c *Connector) awaitRetry(ctx context.Context, cl *call.Call, past protocol
 	switch {
 	case f.ConversationClosed:
 		return c.awaitFor(ctx, cl, past)
-	case f.ConnectionLost:
-		if err := protocol.Sleep(ctx, protocol.AttemptGap); err != nil {
-			return nil, err
-		}
+	case !f.ConnectionLost:
+		return c.awaitFor(ctx, cl, nil)
 	}
-	return c.awaitFor(ctx, cl, nil)
+	timer := c.startConnect(ctx, cl)
+	var conn protocol.Conn
+	err := protocol.Sleep(ctx, protocol.AttemptGap)
+	if err == nil {
+		conn, err = c.await(ctx, nil)
+	}
+	timer.End(err)
+	return conn, err
 }
 
 // attempt sends a call once. The server gets the trace context of the attempt.
@@ -200,10 +208,15 @@ func (c *Connector) awaitFor(ctx context.Context, cl *call.Call, past protocol.C
 	if found := c.current(); found != nil && found != past {
 		return found, nil
 	}
-	timer := cl.Trace.Start(ctx, call.StageConnect, call.SpanStart{Upstream: c.o.Name})
+	timer := c.startConnect(ctx, cl)
 	conn, err := c.await(ctx, past)
 	timer.End(err)
 	return conn, err
+}
+
+// startConnect starts the stage in which a call waits for its connection.
+func (c *Connector) startConnect(ctx context.Context, cl *call.Call) call.Timer {
+	return cl.Trace.Start(ctx, call.StageConnect, call.SpanStart{Upstream: c.o.Name})
 }
 
 // needsTurn reports whether a request waits for its turn where calls take turns.
