@@ -175,7 +175,16 @@ func (t *Trace) Forward(replica string) {
 	}
 }
 
-// Replica returns the name of the replica to which the call was forwarded last, "" if it was not forwarded.
+// Unforward notes that this replica makes the call after all, because the replica to which it was forwarded has ended or no
+// longer has the session or the task. The trace then has neither the name of that replica nor the time of StageReplica.
+func (t *Trace) Unforward() {
+	if t != nil {
+		t.replica.Store(nil)
+		t.spent[StageReplica].Store(0)
+	}
+}
+
+// Replica returns the name of the replica to which the call was forwarded last, "" if this replica made it.
 func (t *Trace) Replica() string {
 	if t == nil {
 		return ""

@@ -48,6 +48,21 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
+// A call that this replica makes after all has neither the name of another replica nor time there.
+func TestUnforward(t *testing.T) {
+	var none *Trace
+	none.Unforward()
+	var tr Trace
+	tr.Begin(steps(), nil)
+	timer := tr.Start(t.Context(), StageReplica, SpanStart{})
+	tr.Forward("a")
+	timer.End(nil)
+	tr.Unforward()
+	if tr.Replica() != "" || tr.Spent(StageReplica) != 0 {
+		t.Errorf("%q, %s", tr.Replica(), tr.Spent(StageReplica))
+	}
+}
+
 // A call without a trace, or whose trace has not begun, needs no special case.
 func TestNoTrace(t *testing.T) {
 	var none *Trace

@@ -220,6 +220,53 @@ func TestTimesOfForwardedCalls(t *testing.T) {
 	}
 }
 
+// The line of a call that is made where it arrives, because the replica with the session has ended, names no replica.
+func TestLineOfCallAfterTheHolderHasEnded(t *testing.T) {
+	for name, messages := range map[string][]string{
+		"tools/call":          {`"method":"tools/call","params":{"name":"legacy__touch","arguments":{}}`},
+		"resources/subscribe": {`"method":"resources/subscribe","params":{"uri":"legacy+x:r"}`, `"method":"resources/unsubscribe","params":{"uri":"legacy+x:r"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // a replica is seen as ended after seconds
+			shared := new(storetest.Memory)
+			dying := &deadStore{Store: shared}
+			_, url := newWatchedServer(t)
+			change := func(c *config.Config) {
+				c.Upstreams = c.Upstreams[:1] // without the modern one
+				c.Upstreams[0].Session, c.Telemetry.Slow = config.SessionPerClient, time.Nanosecond
+			}
+			a, b := startAttackOn(t, url, sharedKeys, dying, change), startAttackOn(t, url, sharedKeys, shared, change)
+			session := a.session("ann")
+			b.session("ann") // waits until b is ready
+			a.callTool(session, "touch")
+			send := func() {
+				for _, m := range messages {
+					if _, _, text := b.legacy("ann", session, `{"jsonrpc":"2.0","id":7,`+m+`}`); !strings.Contains(text, `"result"`) {
+						t.Fatalf("%s: %s", m, text)
+					}
+				}
+			}
+			send()
+			dying.dead.Store(true)
+			polltest.Until(t, "the replica is seen as ended", func() bool { return len(b.g.sharing.replicas.Others()) == 0 })
+			send()
+			if n := b.logs.FilterMessage("the replica that held a session with an upstream has ended").Len(); n != 1 {
+				t.Fatalf("%d lines about the end of the replica, want 1", n)
+			}
+			lines := b.logs.FilterMessage("slow call").FilterField(zap.String("method", name)).All()
+			if len(lines) != 2 {
+				t.Fatalf("%d lines, want 2", len(lines))
+			}
+			if got := lines[0].ContextMap(); got["replica"] != a.g.replica {
+				t.Errorf("the call that was forwarded to %s: %v", a.g.replica, got)
+			}
+			if got := lines[1].ContextMap(); got["replica"] != nil || got["replica_ms"] != nil {
+				t.Errorf("the call that ran here: %v", got)
+			}
+		})
+	}
+}
+
 // When the replica that holds a session dies, a call that runs ends with an error and is not repeated; the
 // next call opens a new session where it arrives.
 func TestHolderOfSessionDies(t *testing.T) {

@@ -93,6 +93,9 @@ func (u subscriber) Subscribe(ctx context.Context, c *call.Call, native string) 
 	c.Trace.Forward(holder)
 	cancel, err = u.h.subscriptions.subscribe(ctx, u, c, native)
 	timer.End(err)
+	if u.h.leases.Holds(u.lease(c.Session)) { // by now, because the holder has ended
+		c.Trace.Unforward()
+	}
 	return cancel, err
 }
 

@@ -110,6 +110,7 @@ func (u *heldUpstream) Do(ctx context.Context, c *call.Call) (call.Result, error
 		if forwarded {
 			return res, err
 		}
+		c.Trace.Unforward()
 	}
 	if ctx.Err() != nil {
 		return call.Result{}, ctx.Err()
@@ -182,6 +183,7 @@ func (u *heldUpstream) DoTask(ctx context.Context, holder string, c *call.Call) 
 	case ctx.Err() != nil:
 		return call.Result{}, ctx.Err()
 	case errors.Is(err, replica.ErrGone), errors.Is(err, remote.ErrNotHeld):
+		c.Trace.Unforward()
 		return u.Upstream.Do(ctx, c)
 	case errors.Is(err, replica.ErrEnding):
 		return call.Result{}, u.sessions.RetryLater("the replica that holds the task shuts down", retryEnding)
@@ -192,6 +194,7 @@ func (u *heldUpstream) DoTask(ctx context.Context, holder string, c *call.Call) 
 	}
 	res, err = u.Upstream.Do(ctx, c)
 	if !router.IsUnknownTask(err) || !slices.Contains(u.h.Replicas.Others(), holder) {
+		c.Trace.Unforward()
 		return res, err
 	}
 	return call.Result{}, u.sessions.Failure("the replica that holds the task cannot be reached", true)
