@@ -2,6 +2,7 @@ package call
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,18 @@ func (s Stage) String() string { return stageNames[s] }
 // TraceContext is a trace context as it travels between programs (W3C Trace Context, W3C Baggage;
 // SEP-414 for its place in _meta). Empty members are absent.
 type TraceContext struct{ Traceparent, Tracestate, Baggage string }
+
+// TraceID returns the id of the trace, in hexadecimal digits, "" if c is nil or malformed.
+func (c *TraceContext) TraceID() string {
+	if c == nil {
+		return ""
+	}
+	parts := strings.Split(c.Traceparent, "-") // version, trace, parent, flags
+	if len(parts) < 4 {
+		return ""
+	}
+	return parts[1]
+}
 
 // Tracer begins the spans of calls. Its methods may be called concurrently.
 type Tracer interface {

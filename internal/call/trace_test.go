@@ -63,6 +63,19 @@ func TestUnforward(t *testing.T) {
 	}
 }
 
+func TestTraceID(t *testing.T) {
+	var none *TraceContext
+	if got := none.TraceID(); got != "" {
+		t.Errorf("of no context: %q", got)
+	}
+	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+	for traceparent, want := range map[string]string{"": "", "00": "", "00-" + id: "", "00-" + id + "-00f067aa0ba902b7-01": id} {
+		if got := (&TraceContext{Traceparent: traceparent}).TraceID(); got != want {
+			t.Errorf("of %q: %q, want %q", traceparent, got, want)
+		}
+	}
+}
+
 // A call without a trace, or whose trace has not begun, needs no special case.
 func TestNoTrace(t *testing.T) {
 	var none *Trace

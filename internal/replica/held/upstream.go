@@ -264,8 +264,12 @@ func (u *heldUpstream) doFor(ctx context.Context, c *call.Call) (call.Result, er
 	c.Trace = new(call.Trace)
 	c.Trace.Begin(time.Now, nil)
 	res, err := u.Upstream.Do(ctx, c)
+	trace := zap.Skip()
+	if id := c.TraceContext.TraceID(); id != "" {
+		trace = zap.String("trace_id", id)
+	}
 	u.h.Logger.Log(zapcore.DebugLevel, "call for another replica", zap.String("request", c.ID), zap.String("principal", c.Principal.Subject),
 		ratelog.Profile(c.Principal.Profile), zap.String("method", c.Method), zap.String("upstream", u.name), zap.Bool("failed", err != nil),
-		zap.Float64("duration_ms", float64(time.Since(began).Microseconds())/1000))
+		trace, zap.Float64("duration_ms", float64(time.Since(began).Microseconds())/1000))
 	return res, err
 }
