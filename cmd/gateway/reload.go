@@ -25,9 +25,10 @@ func newReload() *cobra.Command {
 		Long: "reload makes the gateways that you run on this machine read their configuration\n" +
 			"again, and prints what changed. If a file has errors, nothing changes, and reload\n" +
 			"prints them and exits with 1. It also exits with 1 if an upstream keeps its\n" +
-			"connection, because variables are not set, or if new files of tls cannot be used.\n" +
-			"With -c it asks only gateways with that file, and with --url the gateway of an\n" +
-			"admin address.",
+			"connection, because variables are not set or a file that it needs (ca,\n" +
+			"client_cert) cannot be used, or if new files of tls, or of ca and client_cert of\n" +
+			"an upstream, cannot be used. With -c it asks only gateways with that file, and\n" +
+			"with --url the gateway of an admin address.",
 		Example: "  gateway reload\n  gateway reload -c ~/mcp/gateway.yaml\n" +
 			"  gateway reload --url http://127.0.0.1:9090 --header \"Authorization: Bearer $T\"",
 		Args: noArgs,
