@@ -94,6 +94,11 @@ func (r *Rules) UnmatchedGlobs(t *catalog.Table, listed func(upstream string) bo
 	return globs
 }
 
+// UnreachableGlobs returns the globs of the policy and the profiles that can match no name that the configured upstreams can have.
+func (r *Rules) UnreachableGlobs() []catalog.UnusedGlob {
+	return r.UnmatchedGlobs(catalog.Build(catalog.Options{}, nil), func(string) bool { return false })
+}
+
 // UpstreamsOf returns the upstreams of a configuration that the table of a profile needs: its own,
 // and those without a prefix, since their items may have any name and clash with others.
 func UpstreamsOf(cfg *config.Config, id string) []config.Upstream {
