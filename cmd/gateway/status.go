@@ -287,6 +287,9 @@ func (p *statusPage) reloadProblems() {
 	}
 	for _, k := range r.Kept {
 		p.say(p.style.Bad, "  ", "%s", k)
+		for _, e := range k.Errors {
+			p.say(p.style.Bad, "    ", "%s", reloadError(e))
+		}
 	}
 	for _, e := range r.Errors {
 		p.say(p.style.Bad, "  ", "%s", reloadError(e))
