@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"gopkg.in/yaml.v3"
 
 	"mcpgateway/internal/config"
@@ -53,10 +54,16 @@ func newAdd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if args := cmd.Flags().Args(); len(args) > 1 && cmd.ArgsLenAtDash() < 0 && !isURL.MatchString(args[1]) { // the flag is one of the command
+		args, better := cmd.Flags().Args(), unknownFlag(cmd, err)
+		_, unknown := errors.AsType[*pflag.NotExistError](err)
+		switch {
+		case cmd.ArgsLenAtDash() >= 0:
+		case len(args) > 1 && !isURL.MatchString(args[1]): // the flag is one of the command
 			return usageError{fmt.Errorf("write -- before the command: gateway add %s -- %s …", args[0], strings.Join(args[1:], " "))}
+		case len(args) == 1 && unknown && better.Error() == err.Error(): // it may be one of a command without a name
+			return usageError{fmt.Errorf("%w; write a name and -- before a command: gateway add NAME -- %s …", err, args[0])}
 		}
-		return unknownFlag(cmd, err)
+		return better
 	})
 	o.editFlag(cmd)
 	cmd.Flags().StringArrayVarP(&o.headers, "header", "H", nil, "`HEADER` for the URL, as 'NAME: VALUE'; may be repeated")

@@ -59,6 +59,9 @@ func newCall() *cobra.Command {
 			"  gateway call search__find --arg query=go --arg limit=5 --profile coding\n" +
 			"  gateway call find --url https://mcp.example.com/mcp --json < /dev/null",
 		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 2 && !slices.ContainsFunc(args[1:], func(a string) bool { return !plainArgument.MatchString(a) }) {
+				return errNotJSON(args[1:])
+			}
 			if len(args) == 0 || len(args) > 2 {
 				return usageError{errors.New("call needs the name of a tool and at most one JSON object of arguments; gateway list tools shows the names")}
 			}
@@ -104,8 +107,21 @@ func (o *callOptions) run(cmd *cobra.Command, args []string) error {
 	return o.print(cmd, raw)
 }
 
-// plainArgument matches the name of an argument that a user has written without --arg.
-var plainArgument = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+// plainArgument matches an argument that a user has written without --arg.
+var plainArgument = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*=`)
+
+// errNotJSON is about arguments that a user has written without --arg.
+func errNotJSON(args []string) error {
+	var flags []string
+	for _, a := range args {
+		flags = append(flags, "--arg "+shellWord(a))
+	}
+	each := ""
+	if len(args) == 1 {
+		each = " for each one"
+	}
+	return usageError{fmt.Errorf("the arguments are not JSON; write %s%s, or one JSON object", strings.Join(flags, " "), each)}
+}
 
 // object parses the arguments given as JSON; without any it is an empty object.
 func (o *callOptions) object(stdin io.Reader, args []string) (wire.Raw, error) {
@@ -125,8 +141,8 @@ func (o *callOptions) object(stdin io.Reader, args []string) (wire.Raw, error) {
 	}
 	raw := wire.Raw(strings.TrimSpace(text))
 	if err := wire.Check(raw, wire.Limits{}, wire.Strict); err != nil {
-		if assigned, _, is := strings.Cut(text, "="); is && plainArgument.MatchString(assigned) {
-			return nil, usageError{fmt.Errorf("the arguments are not JSON; write --arg %s for each one, or one JSON object", shellWord(text))}
+		if plainArgument.MatchString(text) {
+			return nil, errNotJSON([]string{text})
 		}
 		return nil, usageError{fmt.Errorf("the arguments are not valid JSON: %w", err)}
 	}
