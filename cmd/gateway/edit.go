@@ -150,14 +150,18 @@ func uses(text, variable string) bool {
 }
 
 // sets reports whether a file of variables has a variable.
-func sets(values, variable string) bool {
-	return regexp.MustCompile(`(?m)^[ \t]*(export )?` + regexp.QuoteMeta(variable) + `[ \t]*=`).MatchString(values)
+func sets(values, variable string) bool { return setting(variable).MatchString(values) }
+
+// setting matches the beginning of a line of a file of variables that sets a variable.
+func setting(variable string) *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^[ \t]*(export )?` + regexp.QuoteMeta(variable) + `[ \t]*=`)
 }
 
 // taken reports whether a variable must not get a new value. The environment takes precedence over the env_file. A value
-// that is left over may be replaced, but it is not taken for one that the user is to set.
-func (e *edited) taken(variable string, moved bool) bool {
-	return isSet(variable) || uses(e.text, variable) || sets(e.values, variable) && !(moved && e.isLeftOver(variable))
+// that is left over may be replaced, but it is not taken for one that the user is to set. A line that is there already stays as it is,
+// also if another configuration refers to its variable.
+func (e *edited) taken(variable string, moved bool, line string) bool {
+	return isSet(variable) || uses(e.text, variable) || sets(e.values, variable) && !(moved && (e.hasLine(variable, line) || e.isLeftOver(variable)))
 }
 
 // isSet reports whether the environment has a variable.

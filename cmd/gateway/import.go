@@ -91,7 +91,7 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	opts := hostimport.Options{Program: programName(), Served: served}
 	if o.out != "" && o.env != "" {
-		opts.EnvFile, opts.Taken = relativeTo(filepath.Dir(o.out), o.env), func(variable string, _ bool) bool { return isSet(variable) }
+		opts.EnvFile, opts.Taken = relativeTo(filepath.Dir(o.out), o.env), func(variable string, _ bool, _ string) bool { return isSet(variable) }
 	}
 	im, err := opts.Import(files...)
 	if err != nil {

@@ -27,6 +27,11 @@ func (e *edited) isLeftOver(variable string) bool {
 	return !slices.ContainsFunc(append([]string{e.text, e.values}, e.others...), func(text string) bool { return uses(text, variable) })
 }
 
+// hasLine reports whether a line of the env_file, and no other, sets a variable.
+func (e *edited) hasLine(variable, line string) bool {
+	return written(variable).MatchString(line) && len(setting(variable).FindAllString(e.values, -1)) == 1 && strings.Contains("\n"+e.values+"\n", "\n"+line+"\n")
+}
+
 // beside returns the other configurations in the folders of the configuration and of the env_file: they may name the same
 // env_file.
 func (e *edited) beside() (texts []string) {

@@ -44,8 +44,9 @@ type Options struct {
 	// Into is the configuration that the servers are added to. Servers that it has are left out.
 	Into *config.Config
 	// Taken reports whether a variable that needs a name must not get this one; nil: all are free. moved says that the file
-	// of the host has the value of the variable, which replaces one that is there; else the user sets it.
-	Taken func(variable string, moved bool) bool
+	// of the host has the value of the variable, which replaces one that is there; else the user sets it. line is the line of
+	// Values that sets the variable, "" if there is none or if it refers to other variables.
+	Taken func(variable string, moved bool, line string) bool
 	// EnvFile is the value of env_file in the result, for the file that has Result.Env; "" for none.
 	EnvFile string
 	// Program is the name of the gateway's own program, without a folder. Servers that start it are left out.

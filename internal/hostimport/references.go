@@ -301,7 +301,9 @@ func variableName(upstream, key string) string {
 func (im *importer) nameVariables() {
 	taken := make(map[string]bool)
 	used := im.used()
-	isTaken := func(s *placeholder) bool { return taken[s.name] || im.Taken != nil && im.Taken(s.name, s.moved) }
+	isTaken := func(s *placeholder) bool {
+		return taken[s.name] || im.Taken != nil && im.Taken(s.name, s.moved, im.literalLine(s))
+	}
 	for _, s := range used {
 		if name, _, _ := strings.Cut(s.ref, ":-"); s.ref != "" {
 			taken[name] = true

@@ -104,6 +104,14 @@ func (im *importer) values(comments bool) string {
 	return b.String()
 }
 
+// literalLine is the line of values with a variable, "" if there is none or if it refers to other variables.
+func (im *importer) literalLine(s *placeholder) string {
+	if !s.moved || unmarked(s.text) != s.text {
+		return ""
+	}
+	return s.name + "=" + im.shellWord(s.text)
+}
+
 var (
 	inSingleQuotes = strings.NewReplacer(`'`, `'\''`)
 	inDoubleQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`)
