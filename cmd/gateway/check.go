@@ -198,6 +198,7 @@ func (o *checkOptions) upstreams(cmd *cobra.Command, cfg *config.Config, source 
 			var unmatched []catalog.UnusedGlob
 			if rules, err := ruleset.New(cfg); err == nil { // else CheckTools has reported the error
 				unmatched = rules.UnmatchedGlobs(v.Everything(), func(string) bool { return true }) // it skips what is down
+				unmatched = slices.DeleteFunc(unmatched, rules.HasWarning)
 			}
 			found = v.Check(ctx, inspect.CheckOptions{
 				Upstreams: o.names, Profiles: profiles, Unchanged: unchanged, UnmatchedGlobs: unmatched,

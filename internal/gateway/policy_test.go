@@ -208,6 +208,13 @@ func TestReloadWarns(t *testing.T) {
 	if len(r.Warnings) != 1 || r.Warnings[0] != (inspect.ReloadError{File: f.path, Line: 5, Message: glob + ` "fs__dorp" matches nothing that is listed; did you mean "fs__drop"?`}) {
 		t.Errorf("warnings %+v", r.Warnings)
 	}
+	f.write(t, text("gone__drop")) // the prefix of no upstream: one warning, with the place of the glob
+	r = f.answer(t)
+	if len(r.Warnings) != 1 || r.Warnings[0].Key != "policy.rules[0].what.tools[0]" {
+		t.Errorf("warnings %+v", r.Warnings)
+	}
+	f.write(t, text("fs__dorp"))
+	f.answer(t)
 	status := func() *inspect.Status {
 		t.Helper()
 		s, err := f.Status()

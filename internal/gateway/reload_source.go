@@ -288,8 +288,11 @@ func (g *Gateway) handleReload(ctx context.Context) (status int, body any) {
 	report := reloadReport(c, err)
 	report.CertificateExpires, report.Noticed = g.certificateExpires(), c.Noticed
 	if err == nil {
+		rules := g.generation.Load()
 		for _, glob := range g.unmatchedRestrictions() {
-			report.Warnings = append(report.Warnings, inspect.ReloadError{File: glob.File, Line: glob.Line, Message: glob.String()})
+			if !rules.HasWarning(glob) {
+				report.Warnings = append(report.Warnings, inspect.ReloadError{File: glob.File, Line: glob.Line, Message: glob.String()})
+			}
 		}
 	}
 	if text := g.failingTLS(); text != "" {

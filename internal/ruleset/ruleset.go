@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strings"
 
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
@@ -97,6 +98,14 @@ func (r *Rules) UnmatchedGlobs(t *catalog.Table, listed func(upstream string) bo
 // UnreachableGlobs returns the globs of the policy and the profiles that can match no name that the configured upstreams can have.
 func (r *Rules) UnreachableGlobs() []catalog.UnusedGlob {
 	return r.UnmatchedGlobs(catalog.Build(catalog.Options{}, nil), func(string) bool { return false })
+}
+
+// HasWarning reports whether the configuration has a warning about a glob of a rule that denies or confirms: that it matches no name that an
+// upstream can have.
+func (r *Rules) HasWarning(g catalog.UnusedGlob) bool {
+	return g.Restricts() && g.Rule != "" && slices.ContainsFunc(r.cfg.Warnings, func(w config.Warning) bool {
+		return w.File == g.File && strings.HasSuffix(w.Path, "."+g.Place) && strings.HasPrefix(w.Msg, `"`+g.Text+`" `)
+	})
 }
 
 // UpstreamsOf returns the upstreams of a configuration that the table of a profile needs: its own,
