@@ -152,6 +152,22 @@ func TestFoldedTableKeepsWords(t *testing.T) {
 	}
 }
 
+// The first column is folded between words before other columns are folded within them.
+func TestFoldedTableFoldsFirstColumn(t *testing.T) {
+	var out bytes.Buffer
+	rows := [][]string{{"tickets (not configured)", "this machine's user", "2026-11-26 15:24", "http://127.0.0.1:7455", "tickets"}}
+	if err := FoldedTable(&out, Style{}, 80, []string{"UPSTREAM", "GIVEN BY", "GIVEN", "ISSUER", "SCOPES"}, rows); err != nil {
+		t.Fatal(err)
+	}
+	want := "UPSTREAM                 GIVEN BY     GIVEN       ISSUER                 SCOPES\n" +
+		"tickets (not             this         2026-11-26  http://127.0.0.1:7455  tickets\n" +
+		"  configured)              machine's    15:24\n" +
+		"                           user\n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
 func TestFit(t *testing.T) {
 	head, rows := []string{"NAME", "ERA", "TIME", "ABOUT"}, [][]string{{"everything", "legacy", "0.1s", strings.Repeat("a", 60)}}
 	for columns, want := range map[int]string{0: "NAME ERA TIME ABOUT", 50: "NAME ERA TIME ABOUT", 49: "NAME TIME ABOUT", 41: "NAME ABOUT", 10: "NAME ABOUT"} {

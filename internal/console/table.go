@@ -169,7 +169,9 @@ func shrink(widths, cells, heads, words []int, columns int) {
 		over += w
 	}
 	if words != nil {
-		over = narrow(widths, over, 1, func(i int) int { return max(heads[i], words[i]) })
+		between := func(i int) int { return max(heads[i], words[i]) }
+		over = narrow(widths, over, 1, between)
+		over = narrow(widths, over, 0, between)
 	}
 	last := len(widths) - 1
 	if cut := min(over, widths[last]-minLast); cut > 0 {
