@@ -42,7 +42,8 @@ func newTokenCache(now func() time.Time, obtained func(token string)) *tokenCach
 
 // get returns the cached token of a key, or the result of fetch. Concurrent callers share
 // one fetch. It goes on for up to attemptTime when its callers have gone. The error is
-// that of fetch or ctx.
+// that of fetch or ctx. It is kept for failureLife, which spares a server, unless none could be asked: then the first call after
+// the end of the fault works.
 func (c *tokenCache) get(ctx context.Context, key string, fetch func(ctx context.Context) (*token, error)) (*token, error) {
 	if k, ok := c.lookup(key); ok {
 		return k.token, k.err
@@ -56,7 +57,11 @@ func (c *tokenCache) get(ctx context.Context, key string, fetch func(ctx context
 		defer cancel()
 		t, err := fetch(own)
 		if own.Err() != nil && errors.Is(err, own.Err()) {
-			err = failf("there was no token within %s", attemptTime)
+			late := failf("there was no token within %s", attemptTime)
+			late.temporary, err = true, late
+		}
+		if e, ok := errors.AsType[*Error](err); ok && (e.unasked || e.away) {
+			return t, err
 		}
 		if err != nil {
 			c.put(key, cachedToken{err: err}, c.now().Add(failureLife), drops)

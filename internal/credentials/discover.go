@@ -87,7 +87,9 @@ func (g *guard) findServer(ctx context.Context, issuer string) (*authServer, err
 	var other *oauthmeta.IssuerError
 	switch {
 	case errors.As(err, &missing):
-		return nil, failf("%s is at none of its well-known URLs (HTTP %d)", what, missing.Status).because(&undescribed{issuer, missing.Status})
+		e := failf("%s is at none of its well-known URLs (HTTP %d)", what, missing.Status).because(&undescribed{issuer, missing.Status})
+		e.temporary = isTemporary(missing.Status)
+		return nil, e
 	case errors.As(err, &other):
 		return nil, failf("%s is that of another issuer", what).because(fmt.Errorf("%.200q instead of %.200q", other.Named, other.Issuer))
 	case err != nil:

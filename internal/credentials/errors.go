@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"syscall"
 
@@ -23,6 +24,10 @@ type Error struct {
 	final bool
 	// away says that the store that replicas share does not answer.
 	away bool
+	// temporary is that of [Error.Temporary], which is also true for away.
+	temporary bool
+	// unasked says that there was no connection for the request, see [tokenCache.get].
+	unasked bool
 	// unnamed says that the server has no metadata at all, see [NamesNoServer].
 	unnamed bool
 	code    string // the error code of the server, "" for none
@@ -41,6 +46,15 @@ func (e *Error) Unwrap() error { return e.cause }
 
 // HasPassed reports whether the reason is gone, since the principal has given the grant that was missing.
 func (e *Error) HasPassed() bool { return e.passed != nil && e.passed() }
+
+// Temporary reports whether the same request may succeed later: a server or the store does not answer now, or says that the fault
+// is its own.
+func (e *Error) Temporary() bool { return e.temporary || e.away }
+
+// isTemporary reports whether a status means that the same request may succeed later.
+func isTemporary(status int) bool {
+	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
+}
 
 // IsAway reports whether an error says that the store which replicas share does not answer. The same may succeed later.
 func IsAway(err error) bool {
@@ -82,16 +96,22 @@ func unreachable(what string, at *url.URL, err error) *Error {
 	cause := fmt.Errorf("%s: %w", withoutQuery(at), withoutURL(err))
 	var timeout net.Error
 	var op *net.OpError
+	dialing := errors.As(err, &op) && op.Op == "dial"
+	var e *Error
 	switch {
 	case errors.Is(err, errAddress):
 		return failf("%s %v", what, errAddress).because(cause)
-	case errors.As(err, &op) && op.Op == "dial" && errors.Is(err, syscall.ECONNREFUSED): // by the host of the URL, and not a proxy
-		return failf("%s cannot be reached", what).because(notListening(oauthmeta.HostPort(at)))
+	case dialing && errors.Is(err, syscall.ECONNREFUSED): // by the host of the URL, and not a proxy
+		e = failf("%s cannot be reached", what).because(notListening(oauthmeta.HostPort(at)))
+		e.unasked = true
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return failf("%s does not answer in time", what).because(cause)
+		e = failf("%s does not answer in time", what).because(cause)
 	default:
-		return failf("%s cannot be reached", what).because(cause)
+		e = failf("%s cannot be reached", what).because(cause)
+		e.unasked = dialing
 	}
+	e.temporary = true
+	return e
 }
 
 // notListening is the error of a host and port that refuse connections.

@@ -68,6 +68,7 @@ func (a answer) refusal(what string) *Error {
 	if e.code = a.code(); e.code != "" {
 		e.text += " (" + e.code + ")"
 	}
+	e.temporary = isTemporary(a.Status)
 	return e.because(fmt.Errorf("its URL is %s", a.from))
 }
 

@@ -69,9 +69,8 @@ func TestStoreAway(t *testing.T) {
 		t.Errorf("the refresh token was used %d times without a lock", n)
 	}
 	kept.away.Store(false)
-	c.pass(failureLife)
 	if bearer(t, s, ann) == token {
-		t.Error("the token is not renewed when the store is back")
+		t.Error("the token is not renewed at the first call after the return of the store")
 	}
 	usedTwice(t, as)
 }

@@ -169,6 +169,40 @@ func TestRefusedClient(t *testing.T) {
 	fails(t, gone, nil, "the token endpoint cannot be reached")
 }
 
+// TestTemporary tells the reasons that may pass by themselves from the others. The cause has the URL and says what happened.
+func TestTemporary(t *testing.T) {
+	answering := func(status int, body string) string {
+		return serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		})
+	}
+	for name, test := range map[string]struct {
+		issuer, tokenURL string
+		cause            string
+		temporary        bool
+	}{
+		"issuer refuses":         {issuer: "http://127.0.0.1:1", cause: "nothing listens on 127.0.0.1:1", temporary: true},
+		"issuer fails":           {issuer: answering(503, "{}"), cause: "the issuer is \"http://127", temporary: true},
+		"issuer is none":         {issuer: answering(404, "{}"), cause: "the issuer is \"http://127"},
+		"token endpoint refuses": {tokenURL: "http://127.0.0.1:1/token", cause: "nothing listens on 127.0.0.1:1", temporary: true},
+		"token endpoint fails":   {tokenURL: answering(502, "") + "/token", cause: "/token", temporary: true},
+		"too many requests":      {tokenURL: answering(429, "") + "/token", cause: "/token", temporary: true},
+		"client refused":         {tokenURL: answering(401, `{"error":"invalid_client"}`) + "/token", cause: "/token"},
+		"not TLS":                {tokenURL: "https" + strings.TrimPrefix(answering(200, ""), "http") + "/token", cause: "/token: http: server gave HTTP response to HTTPS client", temporary: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := source(t, Options{Kind: Own, Authority: Authority{Client: Client{ID: "gw", Secret: "s3cret"}, Issuer: test.issuer, TokenURL: test.tokenURL}})
+			_, err := s.Headers(t.Context(), nil)
+			e, ok := err.(*Error)
+			if !ok || e.Temporary() != test.temporary || !strings.Contains(fmt.Sprint(e.Unwrap()), test.cause) || strings.Contains(e.Error(), "127.0.0.1") {
+				t.Errorf("got %v because of %v, temporary: %v", err, errors.Unwrap(err), ok && e.Temporary())
+			}
+		})
+	}
+}
+
 func TestRefusedToken(t *testing.T) {
 	as, c := gatewaytest.NewAuthServer(t, clients), newClock()
 	s := source(t, Options{Kind: Own, Authority: Authority{Client: Client{ID: "gw", Secret: clients["gw"]}, Issuer: as.URL}, Now: c.now})
