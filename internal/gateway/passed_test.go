@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,7 +38,8 @@ type deadStore struct {
 	dead atomic.Bool
 }
 
-var errDead = fmt.Errorf("dead: %w", store.ErrUnavailable)
+// errDead is the error of a store whose server refuses connections.
+var errDead = fmt.Errorf("%w: dial tcp 127.0.0.1:6379: %w", store.ErrUnavailable, syscall.ECONNREFUSED)
 
 func (s *deadStore) Get(ctx context.Context, keys ...store.Key) ([][]byte, error) {
 	if s.dead.Load() {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gatewaytest"
@@ -74,7 +76,7 @@ func TestGrantsOfReplicas(t *testing.T) {
 	}
 }
 
-// While the store is away, a call that needs a grant says so, and that it can be repeated.
+// While the store is away, a call that needs a grant says so, and that it can be repeated. Operators also read why.
 func TestGrantsWhileTheStoreIsAway(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	as := gatewaytest.NewAuthServer(t, nil)
@@ -88,4 +90,15 @@ func TestGrantsWhileTheStoreIsAway(t *testing.T) {
 	answer := c.modern(ann, "up__who", opensURLs, "")
 	wantText(t, answer, "the store that the gateway shares with its replicas does not answer")
 	wantText(t, answer, `"retryable":true`)
+	status, err := c.g.Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reason := v.url + ": the store that the gateway shares with its replicas does not answer, and it has the grants; try again later: " + errDead.Error()
+	if failed := status.Upstreams[0].LastFailed; failed == nil || failed.Reason != reason {
+		t.Errorf("the last failed call: %+v, want %s", failed, reason)
+	}
+	if c.logs.FilterMessage("no connection").FilterField(zap.String("why", reason)).Len() == 0 {
+		t.Errorf("the log does not say %q", reason)
+	}
 }

@@ -2,14 +2,18 @@ package upstream
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
@@ -183,6 +187,53 @@ func TestNoCredentials(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), 0)
+}
+
+// absent is an error of credentials whose server or store cannot be reached.
+type absent struct{ cause error }
+
+func (*absent) Error() string   { return "the grants cannot be read" }
+func (a *absent) Unwrap() error { return a.cause }
+func (*absent) HasPassed() bool { return false }
+func (*absent) Temporary() bool { return true }
+
+// An error of the credentials is no advice about the address of the server, which the request never reached. Only operators read
+// its cause.
+func TestUnreachableCredentials(t *testing.T) {
+	for name, cause := range map[string]error{
+		"refused":   fmt.Errorf("dial tcp 127.0.0.1:6379: %w", syscall.ECONNREFUSED),
+		"unknown":   &net.DNSError{Err: "no such host", Name: "issuer.invalid", IsNotFound: true},
+		"untrusted": fmt.Errorf("https://issuer.test: %w", x509.UnknownAuthorityError{}),
+		"slow":      fmt.Errorf("https://issuer.test: %w", context.DeadlineExceeded),
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			k := &keyring{fails: &absent{cause}}
+			s := &script{modern: true, caps: `{}`}
+			o := testOptions(t, serve(t, guarded(s, &n)).URL, with(k))
+			r := start(t, *o)
+			down := r.watch.wait(t, isDown)
+			advice := diagnose.Show(o.HTTP.URL) + ": the grants cannot be read: " + cause.Error()
+			upstreamtest.Equal(t, "reason", down.Reason, "the grants cannot be read")
+			upstreamtest.Equal(t, "advice", down.Advice, advice)
+
+			k.mu.Lock()
+			k.fails = nil
+			k.mu.Unlock()
+			if _, err := r.Do(t.Context(), callOf("ann0000")); err != nil { // the call triggers an attempt
+				t.Fatal(err)
+			}
+			k.mu.Lock()
+			k.fails = &absent{cause}
+			k.mu.Unlock()
+			_, err := r.Do(t.Context(), callOf("ann0000"))
+			e, ok := err.(*wire.Error)
+			if !ok || !wire.ValueOf(e.Data).Get("reason").IsString("the grants cannot be read") || !wire.ValueOf(e.Data).Get("retryable").Bool() || e.Detail != advice {
+				t.Errorf("got %v with %s for operators %q, want %q", err, e.Data, e.Detail, advice)
+			}
+			upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
+		})
+	}
 }
 
 // Clients learn that an upstream is down because the gateway has no credentials for

@@ -295,6 +295,9 @@ func (o *Options) advice(why error) string {
 		if several {
 			at, why = failed.url.URL, failed.err
 		}
+		if f, ok := errors.AsType[*protocol.CallError](why); ok && f.NoCredentials { // the cause says nothing about the server at url
+			return fmt.Sprintf("%s: %v", diagnose.Show(at), f)
+		}
 		return diagnose.Remote(diagnose.RemoteServer{Name: o.Name, URL: at, OneOfSeveral: several, HasCredentials: o.HTTP.HasCredentials(), Mask: o.Mask}, why)
 	default:
 		return why.Error()

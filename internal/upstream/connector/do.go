@@ -84,7 +84,7 @@ func (c *Connector) do(ctx context.Context, cl *call.Call, send sendFunc) (call.
 // begin the call.
 func (c *Connector) explain(g *callGuard, err error) (reason string, unsent bool) {
 	if f, ok := errors.AsType[*protocol.CallError](err); ok {
-		return f.Reason, f.NotSent && !f.Unauthenticated
+		return f.Reason, f.NotSent && (!f.Unauthenticated || f.Temporary)
 	}
 	switch cause := context.Cause(&g.Scope); cause {
 	case errSilent:
@@ -158,7 +158,7 @@ func (c *Connector) send(g *callGuard, cl *call.Call, trial bool) (call.Result, 
 // first attempt reached the server, the error is that of the first: the server may have executed the call.
 func ofDelivered(first *protocol.CallError, err error) error {
 	again, ok := errors.AsType[*protocol.CallError](err)
-	if first.NotSent || !ok || !again.NotSent || again.Unauthenticated {
+	if first.NotSent || !ok || !again.NotSent || again.Unauthenticated && !again.Temporary {
 		return err
 	}
 	return &protocol.CallError{Reason: first.Reason, ConnectionLost: true, ConversationClosed: first.ConversationClosed, RetryAfter: again.RetryAfter, Cause: err}

@@ -50,14 +50,13 @@ func (c *Connector) FailureOf(err error, reason string, since time.Time, retryab
 	return failure
 }
 
-// detail says for operators why a call found no connection, as the line "no connection" does, or that the
-// server refuses the credentials. It is
-// "" for other errors, whose reason says everything.
+// detail says for operators why a call found no connection, as the line "no connection" does, why there are no
+// credentials for it, or that the server refuses them. It is "" for other errors, whose reason says everything.
 func (c *Connector) detail(err error, reason string) string {
 	if s := c.Snapshot(); (s.State == Down || s.State == Connecting) && s.Reason == reason {
 		return s.Advice
 	}
-	if f, ok := errors.AsType[*protocol.CallError](err); ok && f.NotSent && f.ConnectionLost && f.Cause != nil {
+	if f, ok := errors.AsType[*protocol.CallError](err); ok && f.NotSent && (f.ConnectionLost || f.NoCredentials) && f.Cause != nil {
 		return c.advice(err)
 	} else if ok && f.Unauthenticated {
 		if h, is := errors.AsType[diagnose.HTTPError](f.Cause); is {

@@ -206,8 +206,13 @@ type CallError struct {
 	// ended because of it: sending the call again may end it again.
 	MayHaveExecuted bool
 	// Unauthenticated says that the gateway has no credentials that the server accepts,
-	// so that sending the call again would fail again.
+	// so that sending the call again would fail again, unless Temporary is set.
 	Unauthenticated bool
+	// NoCredentials says that the gateway could not obtain credentials for the request, which did not reach the
+	// server: Cause is about what has or issues them. It implies NotSent and Unauthenticated.
+	NoCredentials bool
+	// Temporary says that credentials which could not be obtained may be obtained later.
+	Temporary bool
 	// TooLarge says that the server has answered with more than the gateway takes.
 	TooLarge bool
 	// RetryAfter is after how long it makes sense to send the call again, 0 if that is

@@ -59,10 +59,13 @@ type SessionBook interface {
 	Closed(s OpenSession)
 }
 
-// passing is an error of Credentials that can say whether its reason is gone, such as a grant that was missing.
+// passing is an error of Credentials that knows whether its reason stays.
 type passing interface {
 	error
+	// HasPassed reports whether the reason is gone, such as a grant that was missing.
 	HasPassed() bool
+	// Temporary reports whether the same request may succeed later, such as one to a server that does not answer now.
+	Temporary() bool
 }
 
 // Credentials authenticate requests to a server. Their methods are called concurrently.

@@ -182,9 +182,9 @@ func unauthenticated(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	e := &protocol.CallError{Reason: err.Error(), NotSent: true, Unauthenticated: true, Cause: errors.Unwrap(err)}
+	e := &protocol.CallError{Reason: err.Error(), NotSent: true, Unauthenticated: true, NoCredentials: true, Cause: errors.Unwrap(err)}
 	if p, ok := errors.AsType[passing](err); ok {
-		e.Passed = p.HasPassed
+		e.Passed, e.Temporary = p.HasPassed, p.Temporary()
 	}
 	return e
 }
