@@ -144,7 +144,7 @@ func (c *connection) setFailedLists(src *catalog.Source, lists *connector.Failed
 		if f.Reason == "" {
 			continue
 		}
-		src.Failed[kind] = &catalog.Down{Since: f.Since, Reason: f.Reason}
+		src.Failed[kind] = &catalog.Down{Since: f.Since, Reason: f.Reason, Detail: f.Detail}
 		if len(src.Items[kind]) > 0 || personal {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/transport/httpconn"
 	"mcpgateway/internal/upstream/upstreamtest"
@@ -234,6 +235,31 @@ func TestUnreachableCredentials(t *testing.T) {
 			upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
 		})
 	}
+}
+
+// once provides credentials for one request.
+type once struct {
+	keyring
+	then error // of the requests after the first one
+}
+
+func (o *once) Headers(ctx context.Context, who *call.Principal) (http.Header, error) {
+	h, err := o.keyring.Headers(ctx, who)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fails = o.then
+	return h, err
+}
+
+// Operators also read why there are no credentials for a list.
+func TestListWithoutCredentials(t *testing.T) {
+	n := 0
+	s := &script{modern: true}
+	r := start(t, *testOptions(t, serve(t, guarded(s, &n)).URL, with(&once{then: &absent{errors.New("nothing listens on issuer.test:443")}})))
+	shot := r.watch.wait(t, func(s connector.Snapshot) bool { return s.State == connector.Degraded })
+	upstreamtest.Equal(t, "reason", shot.Reason, "tools/list: the grants cannot be read")
+	upstreamtest.Equal(t, "advice", shot.Advice, "tools/list: the grants cannot be read: nothing listens on issuer.test:443")
+	upstreamtest.Equal(t, "detail", shot.Failed.Tools.Detail, shot.Advice)
 }
 
 // Clients learn that an upstream is down because the gateway has no credentials for

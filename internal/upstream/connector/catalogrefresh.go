@@ -219,8 +219,8 @@ func (t *catalogRefresher) refresh(ctx context.Context, which kinds, news func()
 		}
 	}
 	t.setFailed(&next.Failed)
-	if next.Reason = reasonOf(&next.Failed); next.Reason != "" {
-		next.State, next.Advice = Degraded, t.advice(&next.Failed)
+	if next.Reason = next.Failed.join(func(f *FailedList) string { return f.Reason }); next.Reason != "" {
+		next.State, next.Advice = Degraded, next.Failed.join(func(f *FailedList) string { return f.Detail })
 	}
 	if t.c.gathersLists() {
 		t.c.tools.Store(readTools(next.Catalog.Tools, t.headers))
@@ -257,27 +257,25 @@ func (t *catalogRefresher) setFailed(lists *FailedLists) {
 			fallthrough
 		default:
 			list.Reason = fmt.Sprintf("%s: %s", listings[k].Name, t.c.o.reason(ReasonFor(t.failed[k])))
+			list.Detail = list.Reason + t.c.more(t.failed[k])
 		}
 	}
 }
 
-// advice is reasonOf with what the server answered.
-func (t *catalogRefresher) advice(lists *FailedLists) string {
-	said := *lists
-	for k := range numKinds {
-		if t.failed[k] != nil {
-			k.failure(&said).Reason += diagnose.ServerMessage(t.failed[k], t.c.o.Mask)
-		}
+// more returns what operators read after the reason of a list that failed, "" if the reason says everything.
+func (c *Connector) more(err error) string {
+	if f, ok := errors.AsType[*protocol.CallError](err); ok && f.NoCredentials && f.Cause != nil {
+		return ": " + c.o.reason(f.Cause.Error())
 	}
-	return reasonOf(&said)
+	return diagnose.ServerMessage(err, c.o.Mask)
 }
 
-// reasonOf says which lists could not be gathered and why, "" if all could.
-func reasonOf(lists *FailedLists) string {
+// join returns what text says about the lists that could not be gathered, "" if all could.
+func (f *FailedLists) join(text func(*FailedList) string) string {
 	var out []string
 	for k := range numKinds {
-		if why := k.failure(lists).Reason; why != "" {
-			out = append(out, why)
+		if list := k.failure(f); list.Reason != "" {
+			out = append(out, text(list))
 		}
 	}
 	return strings.Join(out, "; ")

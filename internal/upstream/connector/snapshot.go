@@ -85,6 +85,7 @@ type FailedLists struct {
 // gathered.
 type FailedList struct {
 	Reason string // for users, without secrets
+	Detail string // is Reason with what only operators may read
 	Since  time.Time
 }
 
