@@ -130,6 +130,7 @@ func (s *Source) Revoke(ctx context.Context, g Grant) (revoked bool, untold, err
 	name := u.storeName(g.key)
 	if revoked, untold, err = u.revoke(ctx, name); err == nil {
 		u.forget(g.key)
+		u.lost(g.key)
 		u.o.Store.changed(ctx, name)
 	}
 	return revoked, withCause(untold), err

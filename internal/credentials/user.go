@@ -27,6 +27,7 @@ type user struct {
 	lastChallenge oauthmeta.Challenge    // of the server
 	demands       map[string]scopeDemand // by principal: the scopes that the server requires beyond the grant
 	refused       map[string]string      // by principal: the token that the server has refused
+	without       map[string]bool        // the principals for whom there was no grant when it was last read or removed
 	// last has the tokens that were used last, by principal, for as long as they are valid: if the store that
 	// replicas share is away, they are used on.
 	last *ttlcache.Cache[string, *token]
@@ -67,7 +68,7 @@ func newUser(o Options, g *guard, a tokenParams) (*user, error) {
 	if o.Store == nil {
 		o.Store = NewStore("")
 	}
-	u := &user{o: o, guard: g, params: a, resourceConfigured: o.Resource != nil, cache: newTokenCache(o.Now, o.Obtained), demands: make(map[string]scopeDemand), refused: make(map[string]string), last: ttlcache.New[string, *token](maxCached)}
+	u := &user{o: o, guard: g, params: a, resourceConfigured: o.Resource != nil, cache: newTokenCache(o.Now, o.Obtained), demands: make(map[string]scopeDemand), refused: make(map[string]string), without: make(map[string]bool), last: ttlcache.New[string, *token](maxCached)}
 	u.cache.maxLife = grantLife
 	if o.Authority.ID == "" {
 		return u, nil
@@ -257,10 +258,22 @@ func (u *user) lastToken(key string) *token {
 	return nil
 }
 
+// lost notes that a principal has no grant.
+func (u *user) lost(key string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.last.Delete(key)
+	if len(u.without) >= maxRemembered {
+		clear(u.without)
+	}
+	u.without[key] = true
+}
+
 // forget forgets what is known of a principal's grant, which has changed.
 func (u *user) forget(key string) {
 	u.mu.Lock()
 	delete(u.demands, key)
+	delete(u.without, key)
 	u.last.Delete(key)
 	u.mu.Unlock()
 	u.cache.drop(key)
@@ -281,14 +294,18 @@ func (u *user) read(ctx context.Context, key string) (g grant, stored []byte, er
 	if stored != nil {
 		err = decode(stored, &g)
 	}
-	named := u.o.Authority.Issuer // the configuration may name another authorization server now
-	if err == nil && (stored == nil || named != "" && g.Issuer != named) {
-		u.mu.Lock()
-		u.last.Delete(key)
-		u.mu.Unlock()
-		err = u.noGrant(ctx, key, stored)
+	if err != nil {
+		return g, stored, err
 	}
-	return g, stored, err
+	named := u.o.Authority.Issuer // the configuration may name another authorization server now
+	if stored == nil || named != "" && g.Issuer != named {
+		u.lost(key)
+		return g, stored, u.noGrant(ctx, key, stored)
+	}
+	u.mu.Lock()
+	delete(u.without, key)
+	u.mu.Unlock()
+	return g, stored, nil
 }
 
 func (u *user) save(ctx context.Context, key string, g grant) error {
@@ -301,9 +318,7 @@ func (u *user) dropGrant(ctx context.Context, key string, stored []byte, code st
 	if err := u.o.Store.remove(ctx, u.storeName(key), stored); err != nil {
 		return err
 	}
-	u.mu.Lock()
-	u.last.Delete(key)
-	u.mu.Unlock()
+	u.lost(key)
 	r := refusal{code}
 	u.o.Store.noteRefusal(ctx, u.storeName(key), r)
 	return u.grantNeeded(key, r.text(key == localKey))
@@ -448,6 +463,18 @@ func (s *Source) NeedsGrant(principal *call.Principal) bool {
 	return ok && e.needsGrant
 }
 
+// LacksGrant reports whether a principal had no grant when it was last read or removed here. Unlike [Source.NeedsGrant] it reads
+// nothing.
+func (s *Source) LacksGrant(principal *call.Principal) bool {
+	u, ok := s.tokens.(*user)
+	if !ok {
+		return false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.without[principalKey(principal)]
+}
+
 // StepUps returns how often the server has required more scopes since the principal gave
 // the grant. If it changes during a call, that call needs more scopes; other calls go on
 // with the grant.
@@ -470,6 +497,7 @@ func (s *Source) GrantChanged(name string) {
 	}
 	if key, ok := strings.CutPrefix(name, u.storeName("")); ok {
 		u.forget(key)
+		_, _ = u.load(context.Background(), key) // for LacksGrant; soon, also if the store is away
 	}
 }
 

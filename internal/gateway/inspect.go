@@ -130,7 +130,7 @@ func (c *connection) usersConnected(s connector.Snapshot) string {
 	if s.State != connector.Down || c.credentials == nil || !c.credentials.TakesGrants() {
 		return ""
 	}
-	switch n := c.sessions.ConnectedPrincipals(); n {
+	switch n := c.sessions.ConnectedPrincipals(c.credentials.LacksGrant); n {
 	case 0:
 		return ""
 	case 1:

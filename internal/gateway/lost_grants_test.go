@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"mcpgateway/internal/gatewaytest"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/polltest"
 )
 
@@ -66,5 +67,94 @@ func TestReasonOfMissingGrant(t *testing.T) {
 	page.logIn(ann)
 	if _, me := page.get("/me"); !strings.Contains(me, "the authorization server refused your grant (invalid_grant)") {
 		t.Errorf("/me has no reason: %s", me)
+	}
+}
+
+// grantedShop starts a gateway without a grant of its own, in front of a shop whose tools ann uses with her grant. Her token must be
+// renewed after a moment.
+func grantedShop(t *testing.T) (c *credentialsTest, as *gatewaytest.AuthServer, at, ann string) {
+	t.Helper()
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	as = gatewaytest.NewAuthServer(t, nil)
+	server := newShop(t, as, true)
+	c = startCredentials(t, idp, fmt.Sprintf("  shop: {url: %q, auth: {kind: user}}\n", server.url), nil)
+	ann = c.tokenOf("ann")
+	link, _, _ := urlAsked(t, c.modern(ann, "shop__of_ann", opensURLs, ""))
+	idp.SetUser("ann")
+	as.SetUser("ann")
+	as.SetLifetime(2 * time.Second)
+	wantText(t, browse(t, link), "Access to shop is granted")
+	polltest.Until(t, "ann calls her tool", func() bool { // her token may expire meanwhile
+		return strings.Contains(c.modern(ann, "shop__of_ann", opensURLs, ""), `"text":"of_ann for ann"`)
+	})
+	return c, as, server.url, ann
+}
+
+// status returns the state of the only upstream.
+func (c *credentialsTest) status() inspect.UpstreamStatus {
+	c.t.Helper()
+	status, err := c.g.Status()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return status.Upstreams[0]
+}
+
+// The session of a user whose grant was removed is not counted as one with a grant.
+func TestSessionWithoutItsGrant(t *testing.T) {
+	const connected = "; 1 session of a user with a grant is connected"
+	for name, lose := range map[string]func(c *credentialsTest, as *gatewaytest.AuthServer, ann string){
+		"refused": func(c *credentialsTest, as *gatewaytest.AuthServer, ann string) {
+			as.RevokeRefreshTokens()
+			polltest.Until(t, "the grant is refused", func() bool {
+				c.modern(ann, "shop__of_ann", opensURLs, "")
+				return c.logs.FilterMessage("a grant was removed").Len() > 0
+			})
+		},
+		"revoked": func(c *credentialsTest, _ *gatewaytest.AuthServer, _ string) {
+			all, err := c.g.grants.Grants(t.Context())
+			if err != nil || len(all) != 1 {
+				t.Fatalf("grants %v, %v", all, err)
+			}
+			if revoked, untold, err := c.g.credentialsOf("shop").Revoke(t.Context(), all[0]); !revoked || untold != nil || err != nil {
+				t.Errorf("got %v, %v, %v", revoked, untold, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, as, _, ann := grantedShop(t)
+			if reason := c.status().Reason; !strings.HasSuffix(reason, connected) {
+				t.Errorf("with a grant the shop is down: %s", reason)
+			}
+			lose(c, as, ann)
+			if reason := c.status().Reason; strings.Contains(reason, "session") || !strings.Contains(reason, "the gateway has none of its own yet") {
+				t.Errorf("without a grant the shop is down: %s", reason)
+			}
+		})
+	}
+}
+
+// Operators read which authorization server does not answer, and why. The client may send the call again, since the server never
+// got it.
+func TestAuthorizationServerAway(t *testing.T) {
+	c, as, _, ann := grantedShop(t)
+	as.SetDown(true)
+	const reason = "the metadata of the authorization server is at none of its well-known URLs (HTTP 500)"
+	var answer string
+	polltest.Until(t, "the token cannot be renewed", func() bool {
+		answer = c.modern(ann, "shop__of_ann", opensURLs, "")
+		return strings.Contains(answer, reason)
+	})
+	wantText(t, answer, `"retryable":true`)
+	if strings.Contains(answer, as.URL) {
+		t.Errorf("the client reads where the authorization server is: %s", answer)
+	}
+	want := fmt.Sprintf("%s: the issuer is %q", reason, as.URL)
+	if failed := c.status().LastFailed; failed == nil || !strings.HasSuffix(failed.Reason, want) {
+		t.Errorf("the last failed call: %+v, want %s", failed, want)
+	}
+	lines := c.logs.FilterMessage("call").FilterField(zap.String("outcome", "unavailable")).All()
+	if len(lines) == 0 || !strings.HasSuffix(fmt.Sprint(lines[len(lines)-1].ContextMap()["reason"]), want) {
+		t.Errorf("the call is logged as %v, want %s", lines, want)
 	}
 }

@@ -100,12 +100,12 @@ func (s *Sessions) Snapshot() connector.Snapshot { return s.catalogSession.Snaps
 func (s *Sessions) Running() int { return s.catalogSession.Running() }
 
 // ConnectedPrincipals returns the number of sessions of principals that have a conversation with the server and
-// gather their own lists.
-func (s *Sessions) ConnectedPrincipals() (n int) {
+// gather their own lists. Those of principals for which without is true do not count.
+func (s *Sessions) ConnectedPrincipals(without func(*call.Principal) bool) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.open {
-		if shot := b.Snapshot(); b.scope.gathers && shot.Up() {
+		if shot := b.Snapshot(); b.scope.gathers && shot.Up() && !without(b.scope.principal()) {
 			n++
 		}
 	}
