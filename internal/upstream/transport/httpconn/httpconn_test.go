@@ -190,6 +190,7 @@ func (noLoops) Via() string { return "" }
 type missing struct{ error }
 
 func (missing) HasPassed() bool { return true }
+func (missing) Temporary() bool { return false }
 
 // The error of a request says whether its credentials are there by now, if they can say so.
 func TestUnauthenticatedPasses(t *testing.T) {
