@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/connector"
@@ -234,6 +235,26 @@ func TestUnreachableCredentials(t *testing.T) {
 			}
 			upstreamtest.Equal(t, "calls", len(s.got(wire.MethodToolsCall)), 1)
 		})
+	}
+}
+
+// slow provides no credentials in time.
+type slow struct{ keyring }
+
+func (*slow) Headers(ctx context.Context, _ *call.Principal) (http.Header, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A server is not said to be slow while the gateway waits for its credentials.
+func TestSlowCredentials(t *testing.T) {
+	for _, era := range []wire.Era{wire.EraUnknown, wire.EraModern, wire.EraLegacy} {
+		n := 0
+		o := testOptions(t, serve(t, guarded(&script{modern: true}, &n)).URL, with(&slow{}))
+		o.Era, o.Limits.Timeout = era, 50*time.Millisecond
+		down := start(t, *o).watch.wait(t, isDown)
+		upstreamtest.Equal(t, "reason", down.Reason, "there were no credentials for the server in time")
+		upstreamtest.Equal(t, "advice", down.Advice, diagnose.Show(o.HTTP.URL)+": there were no credentials for the server in time: context deadline exceeded")
 	}
 }
 

@@ -187,6 +187,9 @@ func (c *Connector) connect(ctx context.Context, d protocol.Dialer) (protocol.Co
 			conn.Run(over) // ends it; the error is known
 		}
 	}
+	if f, ok := errors.AsType[*protocol.CallError](err); ok && f.NoCredentials {
+		return conn, h, err
+	}
 	if err != nil && ctx.Err() != nil {
 		cause := context.Cause(ctx)
 		if s, ok := errors.AsType[*diagnose.HandshakeError](err); ok {

@@ -179,7 +179,10 @@ func (e *Endpoint) Do(ctx context.Context, method string, header Headers, p *Pay
 
 // unauthenticated returns the error of a request without valid credentials.
 func unauthenticated(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded): // the server is not the slow one
+		return &protocol.CallError{Reason: "there were no credentials for the server in time", NotSent: true, Unauthenticated: true, NoCredentials: true, Temporary: true, Cause: ctx.Err()}
+	case ctx.Err() != nil:
 		return ctx.Err()
 	}
 	e := &protocol.CallError{Reason: err.Error(), NotSent: true, Unauthenticated: true, NoCredentials: true, Cause: errors.Unwrap(err)}

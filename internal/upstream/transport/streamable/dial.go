@@ -134,9 +134,12 @@ func (d *dialer) probe(ctx context.Context, m *modernConn) (protocol.Hello, []wi
 		defer cancel()
 	}
 	h, listed, err := m.discover(probe)
+	f, failed := errors.AsType[*protocol.CallError](err)
 	switch {
 	case err == nil:
 		return h, listed, nil
+	case failed && f.NoCredentials: // says nothing about the era
+		return h, nil, err
 	case ctx.Err() != nil:
 		return h, nil, ctx.Err()
 	case probe.Err() != nil:
@@ -148,7 +151,7 @@ func (d *dialer) probe(ctx context.Context, m *modernConn) (protocol.Hello, []wi
 		}
 		return h, nil, err
 	}
-	if f, ok := errors.AsType[*protocol.CallError](err); ok {
+	if failed {
 		if d.o.Era == wire.EraUnknown && !f.ConnectionLost && !f.Unauthenticated {
 			err = fmt.Errorf("%w: %w", errNotModern, err)
 		}
