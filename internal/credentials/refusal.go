@@ -88,3 +88,26 @@ func (s *Source) Lost(ctx context.Context, principal *call.Principal, own bool) 
 	}
 	return u.o.Store.lost(ctx, u.storeName(principalKey(principal)), own)
 }
+
+// lost notes that a principal has no grant.
+func (u *user) lost(key string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.last.Delete(key)
+	if len(u.without) >= maxRemembered {
+		clear(u.without)
+	}
+	u.without[key] = true
+}
+
+// LacksGrant reports whether a principal had no grant when it was last read or removed here. Unlike [Source.NeedsGrant] it reads
+// nothing.
+func (s *Source) LacksGrant(principal *call.Principal) bool {
+	u, ok := s.tokens.(*user)
+	if !ok {
+		return false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.without[principalKey(principal)]
+}

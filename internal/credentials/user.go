@@ -258,17 +258,6 @@ func (u *user) lastToken(key string) *token {
 	return nil
 }
 
-// lost notes that a principal has no grant.
-func (u *user) lost(key string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.last.Delete(key)
-	if len(u.without) >= maxRemembered {
-		clear(u.without)
-	}
-	u.without[key] = true
-}
-
 // forget forgets what is known of a principal's grant, which has changed.
 func (u *user) forget(key string) {
 	u.mu.Lock()
@@ -461,18 +450,6 @@ func (s *Source) NeedsGrant(principal *call.Principal) bool {
 	_, err := u.load(context.Background(), key) // soon, also if the store is away
 	e, ok := err.(*Error)
 	return ok && e.needsGrant
-}
-
-// LacksGrant reports whether a principal had no grant when it was last read or removed here. Unlike [Source.NeedsGrant] it reads
-// nothing.
-func (s *Source) LacksGrant(principal *call.Principal) bool {
-	u, ok := s.tokens.(*user)
-	if !ok {
-		return false
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.without[principalKey(principal)]
 }
 
 // StepUps returns how often the server has required more scopes since the principal gave
