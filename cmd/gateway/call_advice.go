@@ -31,7 +31,8 @@ func (o *callOptions) advised(ctx context.Context, err error, v *gateway.InProce
 		if strings.Contains(rpc.Message, "did you mean") {
 			near = ""
 		}
-		return &wire.Error{Code: rpc.Code, Message: rpc.Message + near + missingThere(unavailableBehind(ctx, v), name), Data: rpc.Data}
+		missing, _ := unavailableBehind(ctx, v)
+		return &wire.Error{Code: rpc.Code, Message: rpc.Message + near + missingThere(missing, name), Data: rpc.Data}
 	}
 	data := wire.ValueOf(rpc.Data)
 	upstream := data.Get("upstream").Str()

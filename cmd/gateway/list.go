@@ -197,24 +197,36 @@ func (o *listOptions) missing(ctx context.Context, v *gateway.InProcess, cfg *co
 	if o.url != "" && up > 0 {
 		timed, cancel := within(ctx, o.timeout)
 		defer cancel()
-		got.Unavailable = append(got.Unavailable, unavailableBehind(timed, v)...)
+		behind, all := unavailableBehind(timed, v)
+		if got.Unavailable = append(got.Unavailable, behind...); all {
+			up = 0
+		}
 	}
 	return up == 0 && len(got.Unavailable) > 0
 }
 
-// unavailableBehind asks the server at --url, which may be a gateway, for the upstreams missing in its lists.
-func unavailableBehind(ctx context.Context, v *gateway.InProcess) []unavailable {
+// unavailableBehind asks the server at --url, which may be a gateway, for the upstreams missing in its lists. all reports
+// whether the lists are an error because of them.
+func unavailableBehind(ctx context.Context, v *gateway.InProcess) (out []unavailable, all bool) {
 	res, err := v.CallUpstream(ctx, v.Upstreams()[0].Name, &call.Call{
 		ID: requestid.New(), Method: wire.MethodToolsList, Principal: call.Anonymous, Client: shellClient(nil), Back: silent{},
 	})
+	add := func(u wire.Value) { out = append(out, unavailable{u.Get("upstream").Str(), u.Get("reason").Str()}) }
+	missing := wire.ValueOf(res.Raw).Get("_meta").Get(catalog.MetaUnavailable)
 	if err != nil {
-		return nil // it has no tools
+		rpc, _ := errors.AsType[*wire.Error](err)
+		if rpc == nil || rpc.Raw == nil {
+			return nil, false // no answer of the server
+		}
+		data := wire.ValueOf(rpc.Data)
+		if missing = data.Get("unavailable"); !missing.Exists() && data.Get("upstream").Str() != "" {
+			add(data)
+		}
 	}
-	var out []unavailable
-	for u := range wire.ValueOf(res.Raw).Get("_meta").Get(catalog.MetaUnavailable).Elements() {
-		out = append(out, unavailable{u.Get("upstream").Str(), u.Get("reason").Str()})
+	for u := range missing.Elements() {
+		add(u)
 	}
-	return out
+	return out, err != nil
 }
 
 // print prints the lists, and on standard error the missing upstreams.

@@ -84,9 +84,13 @@ func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h pr
 	idle := time.NewTimer(wait)
 	defer idle.Stop()
 	for ctx.Err() == nil {
-		var timer, check <-chan time.Time
+		var timer, check, passing <-chan time.Time
 		if t.due != 0 {
 			timer = time.After(time.Until(t.when))
+		}
+		passed := t.passed()
+		if passed != nil {
+			passing = time.After(passingCheck)
 		}
 		if after, rest, ok := c.checkUnused(t.gathered, time.Now()); rest && c.retire(conn) {
 			return errUnused
@@ -117,12 +121,26 @@ func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h pr
 			t.changed(ctx)
 		case <-timer:
 			t.refresh(ctx, t.due, none)
+		case <-passing:
+			if passed() {
+				t.refresh(ctx, t.due, none)
+			}
 		case <-idle.C:
 			wait, on := c.o.Health.nextProbe()
 			if on {
 				conn.Probe(protocol.Idle)
 			}
 			idle.Reset(wait)
+		}
+	}
+	return nil
+}
+
+// passed returns what reports whether the reason of a failed list is gone, nil if only another attempt can tell.
+func (t *catalogRefresher) passed() func() bool {
+	for _, err := range t.failed {
+		if passed := protocol.PassedOf(err); passed != nil {
+			return passed
 		}
 	}
 	return nil

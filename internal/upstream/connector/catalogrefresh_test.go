@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/upstreamtest"
@@ -346,4 +348,45 @@ func page(n, of, size int) string {
 		fmt.Fprintf(&b, `,"nextCursor":"p%d"`, n+1)
 	}
 	return b.String() + `}`
+}
+
+// grantedLater is a conversation whose requests lack a grant until an hour has passed.
+type grantedLater struct {
+	protocol.Conn
+	at time.Time
+}
+
+func (c *grantedLater) Traits() protocol.Traits  { return protocol.Traits{} }
+func (c *grantedLater) Probe(protocol.Suspicion) {}
+
+func (c *grantedLater) Call(_ context.Context, cl *call.Call) (call.Result, error) {
+	granted := func() bool { return !time.Now().Before(c.at) }
+	if !granted() {
+		return call.Result{}, &protocol.CallError{Reason: "no grant", NotSent: true, Unauthenticated: true, Passed: granted}
+	}
+	return call.Result{Raw: wire.Raw(upstreamtest.TwoTools)}, nil
+}
+
+// A list that fails for want of a grant is gathered as soon as the grant is there.
+func TestFailedListWaitsForItsCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		c := setup{Options: Options{Limits: Limits{RefreshMin: time.Hour, Timeout: time.Minute}}}.connector()
+		conn := &grantedLater{at: time.Now().Add(time.Hour)}
+		over := make(chan error)
+		go func() {
+			over <- c.refreshCatalog(ctx, conn, protocol.Hello{Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"tools":{}}`)}, false)
+		}()
+		time.Sleep(time.Until(conn.at) - time.Nanosecond)
+		if s := c.Snapshot(); s.State != Degraded {
+			t.Errorf("before: %s", s.State)
+		}
+		time.Sleep(2 * passingCheck)
+		synctest.Wait()
+		if s := c.Snapshot(); s.State != Ready || len(s.Catalog.Tools) != 2 {
+			t.Errorf("after the grant: %s, %q", s.State, s.Reason)
+		}
+		end()
+		<-over
+	})
 }
