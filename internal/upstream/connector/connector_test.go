@@ -340,7 +340,7 @@ func TestLimits(t *testing.T) {
 			synctest.Wait()
 		}
 		_, err := r.Do(ctx, upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
-		if got, want := upstreamtest.DataOf(t, err), `"reason":"overloaded: 2 calls run and 1 wait"`; !strings.Contains(got, want) || !strings.Contains(got, `"retryable":true,"retryAfter":5}`) {
+		if got, want := upstreamtest.DataOf(t, err), `"reason":"overloaded: 2 calls run and 1 waits"`; !strings.Contains(got, want) || !strings.Contains(got, `"retryable":true,"retryAfter":5}`) {
 			t.Errorf("data %s, want %s", got, want)
 		}
 		count := func() (n int) {

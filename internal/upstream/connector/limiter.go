@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -118,7 +119,8 @@ func (p *fairLimiter) enqueue(w *waiter) error {
 		most := q.largestShare()
 		switch {
 		case all <= q.max:
-			return p.overloaded(fmt.Sprintf("; %d of these are of this client, and one client may fill no more of the queue (max_queue %d) than is left for the others", share-1, q.max))
+			return p.overloaded(fmt.Sprintf("; of those that wait, %s of this client, and one client may fill no more of the queue (max_queue %d) than is left for the others",
+				agree(share-1, "is", "are"), q.max))
 		case most == nil || q.share[most.owner] <= share:
 			return p.overloaded("")
 		}
@@ -149,7 +151,18 @@ func (q *limiterQueue) largestShare() *waiter {
 
 // overloaded returns the error of a call that may not wait. why ends its reason; "" says that the queue is full.
 func (p *fairLimiter) overloaded(why string) error {
-	return &protocol.CallError{Reason: fmt.Sprintf("overloaded: %d calls run and %d wait%s", p.size-p.free, len(p.queue.all), why), NotSent: true, RetryAfter: protocol.RetryOverloaded}
+	return &protocol.CallError{
+		Reason:  fmt.Sprintf("overloaded: %s and %s%s", agree(p.size-p.free, "call runs", "calls run"), agree(len(p.queue.all), "waits", "wait"), why),
+		NotSent: true, RetryAfter: protocol.RetryOverloaded,
+	}
+}
+
+// agree returns a number with the words that go with it.
+func agree(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + more
 }
 
 // dequeue takes a call out of the queue. It returns false if the call is not in the

@@ -110,15 +110,23 @@ func TestReasonOfTheQueue(t *testing.T) {
 			}
 		}
 		wait(1, 3)
-		want := "overloaded: 1 calls run and 3 wait; 3 of these are of this client, and one client may fill no more of the queue (max_queue 6) than is left for the others"
+		want := "overloaded: 1 call runs and 3 wait; of those that wait, 3 are of this client, and one client may fill no more of the queue (max_queue 6) than is left for the others"
 		if got := p.acquire(ctx, 1).Error(); got != want {
 			t.Errorf("the share is reached: %s\nwant %s", got, want)
 		}
 		wait(2, 1)
 		wait(3, 1)
 		wait(4, 1)
-		if got := p.acquire(ctx, 1).Error(); got != "overloaded: 1 calls run and 6 wait" {
+		if got := p.acquire(ctx, 1).Error(); got != "overloaded: 1 call runs and 6 wait" {
 			t.Errorf("the queue is full: %s", got)
+		}
+		p = newFairLimiter(2, newLimiterQueue(2))
+		p.tryAcquire()
+		p.tryAcquire()
+		wait(1, 1)
+		want = "overloaded: 2 calls run and 1 waits; of those that wait, 1 is of this client, and one client may fill no more of the queue (max_queue 2) than is left for the others"
+		if got := p.acquire(ctx, 1).Error(); got != want {
+			t.Errorf("the share is one call: %s\nwant %s", got, want)
 		}
 		cancel()
 		synctest.Wait()
