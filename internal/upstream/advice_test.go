@@ -318,6 +318,44 @@ func TestAdviceAfterACrash(t *testing.T) {
 	}
 }
 
+// An open circuit breaker tells operators of the last failure what they read when it happened. Clients get no address.
+func TestAdviceOfAnOpenBreaker(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	health := connector.NewHealth(connector.HealthSettings{Failures: 1, Open: time.Hour})
+	o := Options{Server: Server{HTTP: &httpconn.Config{}}, Logger: zap.New(core), Health: health}
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.HTTP.URL = &url.URL{Scheme: "http", Host: closed.Addr().String(), Path: "/mcp"}
+	closed.Close()
+	r := start(t, o)
+	r.watch.wait(t, isDown)
+	failed := func() *wire.Error {
+		_, err := r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
+		failure, ok := err.(*wire.Error)
+		if !ok {
+			t.Fatal(err)
+		}
+		return failure
+	}
+	const cannot, before = "cannot connect to the server", "the circuit breaker is open after 1 failed calls in a row; the last error: "
+	advice := "nothing listens on " + o.HTTP.URL.Host + ": start the server, or check the host and port of url"
+	upstreamtest.Equal(t, "detail of the call that opens it", failed().Detail, advice)
+	refused := failed()
+	upstreamtest.Equal(t, "detail", refused.Detail, before+advice)
+	if sent := string(refused.Append(nil)); !strings.Contains(sent, `"reason":"`+before+cannot+`"`) || strings.Contains(sent, o.HTTP.URL.Host) {
+		t.Errorf("the client gets %s", sent)
+	}
+	lines := logs.FilterMessage("the circuit breaker is open: calls fail at once").All()
+	if len(lines) != 1 {
+		t.Fatalf("%d lines say that it is open, want 1", len(lines))
+	}
+	if got := lines[0].ContextMap()["last_error"]; got != advice {
+		t.Errorf("the log says %s, want %s", got, advice)
+	}
+}
+
 // tcpServer passes each connection to on until the test ends and returns its URL.
 func tcpServer(t *testing.T, on func(c net.Conn)) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

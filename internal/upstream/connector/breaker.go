@@ -84,6 +84,7 @@ type failedCall struct {
 	item      string // what the call uses
 	principal string // the key of the caller
 	reason    string // for clients
+	detail    string // for operators, "" if reason says everything, see [Connector.detail]
 }
 
 // mayBeItsOwn reports whether the call itself may be the reason of its failure.
@@ -94,7 +95,8 @@ type failureRun struct {
 	calls  int
 	since  time.Time // when the first one failed
 	last   time.Time // when the last one failed
-	reason string    // of the last one
+	reason string    // of the last one, and its detail for operators
+	detail string
 	// slow says that all of them timed out in the same item, item.
 	slow bool
 	item string
@@ -114,7 +116,7 @@ func (r *failureRun) add(f *failedCall, now time.Time) {
 		*r = failureRun{since: now, slow: true, item: f.item, lone: true, principal: f.principal, unsent: true}
 	}
 	r.calls++
-	r.last, r.reason = now, f.reason
+	r.last, r.reason, r.detail = now, f.reason, f.detail
 	r.slow = r.slow && f.how == timedOut && f.item == r.item
 	r.lone = r.lone && f.mayBeItsOwn() && f.principal == r.principal
 	r.unsent = r.unsent && f.how == unreached
@@ -133,7 +135,8 @@ type admission struct {
 
 // openBreaker is the error of a call that a breaker refuses.
 type openBreaker struct {
-	reason string
+	reason string // for clients
+	detail string // for operators, "" if reason says everything
 	since  time.Time
 	retry  time.Duration // when the next call is let through
 }
@@ -171,10 +174,12 @@ func (b *breaker) refusal(now time.Time) *openBreaker {
 	if b.state == breakerHalfOpen {
 		retry = min(retry, time.Second) // the trial may end at any moment
 	}
-	return &openBreaker{
-		reason: fmt.Sprintf("the circuit breaker is open after %d failed calls in a row; the last error: %s", b.failures.calls, b.failures.reason),
-		since:  b.failures.since, retry: retry,
+	why := fmt.Sprintf("the circuit breaker is open after %d failed calls in a row; the last error: ", b.failures.calls)
+	refused := &openBreaker{reason: why + b.failures.reason, since: b.failures.since, retry: retry}
+	if b.failures.detail != "" {
+		refused.detail = why + b.failures.detail
 	}
+	return refused
 }
 
 // answered says that the server has answered a call, with a result or an error, or that it
@@ -257,7 +262,7 @@ func (b *breaker) failedTrial(a admission, f *failedCall, now time.Time, limits 
 		b.failures.add(f, now)
 		return closed
 	}
-	run.reason, run.lone, run.principal = f.reason, own, f.principal
+	run.reason, run.detail, run.lone, run.principal = f.reason, f.detail, own, f.principal
 	b.open(now, limits)
 	return reopened
 }

@@ -20,7 +20,7 @@ func TestBreakersOfPrincipals(t *testing.T) {
 			now = now.Add(openFor)
 			a, _ := b.admit(now)
 			a.works = true
-			v := b.failed(a, &failedCall{how, "x", principal, "no"}, now)
+			v := b.failed(a, &failedCall{how, "x", principal, "no", ""}, now)
 			if got = append(got, v); v == needsPing {
 				b.pinged(true, now)
 			}
@@ -50,7 +50,7 @@ func TestBreakerSince(t *testing.T) {
 		t.Helper()
 		now = now.Add(openFor)
 		a, _ := b.admit(now)
-		if got := b.failed(a, &failedCall{lost, "x", principal, "no"}, now); got != want {
+		if got := b.failed(a, &failedCall{lost, "x", principal, "no", ""}, now); got != want {
 			t.Fatalf("a call of %s: %d, want %d", principal, got, want)
 		}
 	}

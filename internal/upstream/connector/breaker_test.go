@@ -330,7 +330,9 @@ func TestBreakerDistrustsTrialsOfOnePrincipal(t *testing.T) {
 
 // The failures of a row decide what happens at the third one.
 func TestBreakerVerdicts(t *testing.T) {
-	fail := func(how failure, principal, item string) *failedCall { return &failedCall{how, item, principal, "no"} }
+	fail := func(how failure, principal, item string) *failedCall {
+		return &failedCall{how, item, principal, "no", ""}
+	}
 	for name, tc := range map[string]struct {
 		row  [3]*failedCall
 		want verdict
@@ -377,7 +379,7 @@ func TestBreakerCountsAfterAFailedTrial(t *testing.T) {
 			now = now.Add(openFor)
 			a, _ := b.admit(now)
 			a.works = true
-			return b.failed(a, &failedCall{broken, "x", principal, "no"}, now)
+			return b.failed(a, &failedCall{broken, "x", principal, "no", ""}, now)
 		}
 		var got []verdict
 		for _, principal := range []string{"ann", "bob", "bob", "ann", "ann"} {

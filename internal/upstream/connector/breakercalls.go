@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -60,13 +61,13 @@ func (c *Connector) noteFailure(a admission, g *callGuard, cl *call.Call, err er
 		c.breaker.skipped(a)
 		return
 	}
-	f.item, f.principal = itemOf(cl), cl.Principal.Identity()
+	f.item, f.principal, f.detail = itemOf(cl), cl.Principal.Identity(), c.detail(err, reason)
 	a.works = g.serverWorks
 	switch c.breaker.failed(a, &f, time.Now()) {
 	case opened:
-		c.breakerOpened(zap.WarnLevel, reason)
+		c.breakerOpened(zap.WarnLevel, &f)
 	case reopened:
-		c.breakerOpened(zap.DebugLevel, reason)
+		c.breakerOpened(zap.DebugLevel, &f)
 	case closed:
 		c.logBreakerClosed()
 	case needsPing:
@@ -76,7 +77,7 @@ func (c *Connector) noteFailure(a admission, g *callGuard, cl *call.Call, err er
 				works, _ = c.ping(ctx, conn) // a failure is the reason of the last call
 			}
 			if c.breaker.pinged(works, time.Now()) {
-				c.breakerOpened(zap.WarnLevel, reason)
+				c.breakerOpened(zap.WarnLevel, &f)
 			}
 		})
 	}
@@ -146,12 +147,12 @@ func (c *Connector) ping(ctx context.Context, conn protocol.Conn) (works bool, e
 	}
 }
 
-// breakerOpened logs that the breaker is open, and leaves the address of the server.
-func (c *Connector) breakerOpened(level zapcore.Level, reason string) {
+// breakerOpened logs that the breaker is open since a call failed, and leaves the address of the server.
+func (c *Connector) breakerOpened(level zapcore.Level, last *failedCall) {
 	defer c.moveAway()
 	limits := c.breaker.health.settings()
 	c.o.Logger.Log(level, "the circuit breaker is open: calls fail at once", zap.Int("failures", limits.Failures), zap.Duration("for", limits.Open),
-		zap.String("last_error", c.o.reason(reason)))
+		zap.String("last_error", cmp.Or(last.detail, c.o.reason(last.reason))))
 }
 
 func (c *Connector) logBreakerClosed() {

@@ -37,7 +37,9 @@ func (c *Connector) do(ctx context.Context, cl *call.Call, send sendFunc) (call.
 	began := time.Now()
 	admitted, refused := c.breaker.admit(began)
 	if refused != nil {
-		return call.Result{}, c.Failure(refused.reason, refused.since, true, refused.retry)
+		failure := c.Failure(refused.reason, refused.since, true, refused.retry)
+		failure.Detail = refused.detail
+		return call.Result{}, failure
 	}
 	c.running.Add(1)
 	defer c.running.Add(-1)
