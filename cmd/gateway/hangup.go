@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/signal"
 	"syscall"
@@ -34,20 +35,27 @@ func onHangup(g *gateway.Gateway, end func()) (stop func()) {
 	}
 }
 
-// onNextSignal logs the next signal that ends a process, which then has its default effect: the calls that still run get
-// no answer. It waits in another goroutine, until ended is closed.
-func onNextSignal(log *zap.Logger, ended <-chan struct{}) {
-	next := make(chan os.Signal, 1)
-	signal.Notify(next, os.Interrupt, syscall.SIGTERM)
+// onSignals calls first at the first signal that ends a process, unless ctx has ended before. The next signal has its default effect, which
+// is logged: the calls that still run get no answer. Signals are taken until the returned function is called.
+func onSignals(ctx context.Context, log *zap.Logger, first func()) (stop func()) {
+	signals, done := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		defer signal.Stop(next)
-		select {
-		case <-ended:
-		case sig := <-next:
+		defer close(done)
+		for sig := range signals {
+			if ctx.Err() == nil {
+				first()
+				continue
+			}
 			log.Warn("a second signal ends the gateway at once", zap.String("signal", sig.String()))
 			endBy(sig)
 		}
 	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+		<-done
+	}
 }
 
 // endBy ends the process as a signal does that it does not handle.

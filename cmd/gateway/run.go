@@ -184,26 +184,18 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 		}
 	}
 	release()
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	told, ended := make(chan struct{}), make(chan struct{})
-	defer close(ended)
-	never := context.AfterFunc(ctx, func() {
-		defer close(told)
-		onNextSignal(log, ended)
-		stop()
-		if progress != nil && context.Cause(ctx) != context.Canceled {
+	ctx, end := context.WithCancel(cmd.Context())
+	defer end()
+	defer onSignals(ctx, log, func() {
+		end()
+		if progress != nil {
 			fmt.Fprintln(progress.screen, console.Fold("The gateway takes no new calls and waits for those that run. Ctrl-C again ends it at once.", progress.screen.Columns()))
 		}
-	})
+	})()
 	if !stdio {
-		defer onHangup(g, stop)()
+		defer onHangup(g, end)()
 	}
-	err = run(ctx, g, source.File, progress)
-	if !never() {
-		<-told
-	}
-	if err != nil {
+	if err := run(ctx, g, source.File, progress); err != nil {
 		return failed(log, logging.JSON(), err)
 	}
 	return nil
