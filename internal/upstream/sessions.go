@@ -187,7 +187,8 @@ func (s *Sessions) Session(ctx context.Context, c *call.Call) (string, error) {
 }
 
 // awaitFirst waits for the first attempt of a session. It returns the name of the
-// session, or that of the catalog session if the server opens only one, as some do.
+// session, or that of the catalog session if the attempt failed. If the server refused the session, it opens only one,
+// as some do.
 func (s *Sessions) awaitFirst(ctx context.Context, name string, b *openSession) (string, error) {
 	s.mu.Lock()
 	b.users++ // or it would be closed as idle if the server is slow
@@ -204,15 +205,15 @@ func (s *Sessions) awaitFirst(ctx context.Context, name string, b *openSession) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch now := time.Now(); {
-	case s.open[name] == b:
+	case s.open[name] != b && !now.Before(s.noSetsUntil):
+		return name, nil // the server has not refused it: the gateway has closed it
+	case s.open[name] == b && b.Refused():
 		s.noSetsUntil = now.Add(setsRetryAfter)
 		s.close(name)
 		s.o.Logger.Info("the server opens only one session: all clients share it, whatever they can do",
 			zap.String("error", plaintext.Truncate(s.o.Mask(err.Error()), protocol.MaxReason)))
-	case !now.Before(s.noSetsUntil):
-		return name, nil // the server has not refused it: the gateway has closed it
 	}
-	return "", nil
+	return "", nil // if the server was only away or slow, for this call: the session is tried again
 }
 
 // findSession returns the session with this name, and opens it if need be. It returns

@@ -307,6 +307,7 @@ func (c *Connector) down(why error, attempted bool) {
 			default:
 			}
 			s.failures++
+			s.refused = isRefusal(why)
 		}
 		if later := retryAfter(why); later > 0 {
 			s.retryAt = time.Now().Add(later)

@@ -2,6 +2,7 @@ package connector
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -69,6 +70,34 @@ func (c *Connector) detail(err error, reason string) string {
 // advice returns why there is no connection and what to do about it, masked and bounded.
 func (c *Connector) advice(why error) string {
 	return plaintext.Truncate(c.o.Mask(c.o.Advice(why)), diagnose.MaxText)
+}
+
+// Refused reports whether the server has refused the last attempt to connect that failed. It is false if the attempt
+// found no server, no answer or no credentials, which says nothing about the next one.
+func (c *Connector) Refused() (refused bool) {
+	c.view(func(s *state) { refused = s.refused })
+	return refused
+}
+
+// isRefusal reports whether an attempt failed because the server does not want the session. A gateway or proxy in front of
+// the server sends some statuses while the server is away, and a server that asks for a pause wants the session later.
+func isRefusal(err error) bool {
+	if f, ok := errors.AsType[*protocol.CallError](err); ok && (f.Unauthenticated || f.ConnectionLost || f.RetryAfter > 0) {
+		return false
+	}
+	if _, ok := errors.AsType[*wire.Error](err); ok {
+		return true
+	}
+	h, ok := errors.AsType[diagnose.HTTPError](err)
+	if !ok {
+		return false
+	}
+	switch status := h.StatusCode(); status {
+	case http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return false
+	default:
+		return status >= 400
+	}
 }
 
 // unavailable is the error of a call that found no conversation. It says why there is

@@ -12,6 +12,7 @@ import (
 type state struct {
 	conn     protocol.Conn   // nil while there is no conversation
 	failures int             // attempts that have failed; not one whose conversation was lost
+	refused  bool            // the last of them, by the server: see isRefusal
 	ended    bool            // Run has returned
 	ending   <-chan struct{} // closed when Run is to return; nil before Run
 	retryAt  time.Time       // the server asks for no attempt before; zero if it does not
