@@ -187,7 +187,7 @@ func TestServerThatReadsNoAnswers(t *testing.T) {
 				s.Instance(1).Line(`{"jsonrpc":"2.0","id":"%0200d","method":"ping"}`, n)
 			}
 			synctest.Wait()
-			conn, err := r.Await(t.Context())
+			conn, err := r.Await(t.Context(), &call.Call{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,7 +25,9 @@ func (s *Sessions) Gather(ctx context.Context, c *call.Call) bool {
 	}
 	if !s.authenticates(c) {
 		// Whether principals have sessions depends on the server.
-		if _, _, err := s.awaitChannel(ctx, c); err != nil {
+		untimed := *c // the caller measures how long it gathers
+		untimed.Trace = nil
+		if _, _, err := s.awaitChannel(ctx, &untimed); err != nil {
 			return false
 		}
 	}
@@ -155,7 +157,7 @@ func (s *Sessions) awaitChannel(ctx context.Context, c *call.Call) (*connector.C
 			from = b.Connector
 		}
 	}
-	if _, err := from.Await(ctx); err != nil {
+	if _, err := from.Await(ctx, c); err != nil {
 		return nil, 0, s.refusal(ctx, err)
 	}
 	return from, from.SessionKind(), nil

@@ -42,7 +42,7 @@ func (s *Sessions) resolve(ctx context.Context, c *call.Call) (kind byte, name s
 	}
 	stateless := way == protocol.SessionNone || way == protocol.SessionDual && c.Client.Era() != wire.EraLegacy
 	if way == protocol.SessionDual && !stateless {
-		has, err := s.hasSessions(ctx, from)
+		has, err := s.hasSessions(ctx, c, from)
 		if err != nil {
 			return 0, "", err
 		}
@@ -65,22 +65,24 @@ func (s *Sessions) resolve(ctx context.Context, c *call.Call) (kind byte, name s
 
 // hasSessions reports whether a server that speaks both eras opens legacy sessions. If
 // it only lists a legacy revision, all clients use the modern era.
-func (s *Sessions) hasSessions(ctx context.Context, from *connector.Connector) (bool, error) {
+func (s *Sessions) hasSessions(ctx context.Context, c *call.Call, from *connector.Connector) (bool, error) {
 	if s.opensLegacySessions.Load() {
 		return true, nil
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, s.o.Timeout,
 		&protocol.CallError{Reason: fmt.Sprintf("the server did not open a session within %s", s.o.Timeout)})
 	defer cancel()
-	conn, err := from.Await(bounded)
+	conn, err := from.Await(bounded, c)
 	if err != nil {
 		return false, s.refusal(ctx, err)
 	}
 	open := conn.Traits().OpenLegacy
 	if open == nil {
-		return false, nil // the server has changed
+		return false, nil // the server refuses legacy sessions, or has changed
 	}
+	timer := c.Trace.Start(ctx, call.StageConnect, call.SpanStart{Upstream: s.o.Name})
 	opens, err := open(bounded)
+	timer.End(err)
 	if err != nil {
 		if bounded.Err() != nil {
 			err = context.Cause(bounded)

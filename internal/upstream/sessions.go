@@ -181,7 +181,7 @@ func (s *Sessions) Session(ctx context.Context, c *call.Call) (string, error) {
 	case err != nil || b == nil:
 		return "", err
 	case kind == ofSet && b.SessionKind() == protocol.SessionUnknown:
-		return s.awaitFirst(ctx, name, b)
+		return s.awaitFirst(ctx, c, name, b)
 	}
 	return name, nil
 }
@@ -189,12 +189,12 @@ func (s *Sessions) Session(ctx context.Context, c *call.Call) (string, error) {
 // awaitFirst waits for the first attempt of a session. It returns the name of the
 // session, or that of the catalog session if the attempt failed. If the server refused the session, it opens only one,
 // as some do.
-func (s *Sessions) awaitFirst(ctx context.Context, name string, b *openSession) (string, error) {
+func (s *Sessions) awaitFirst(ctx context.Context, c *call.Call, name string, b *openSession) (string, error) {
 	s.mu.Lock()
 	b.users++ // or it would be closed as idle if the server is slow
 	s.mu.Unlock()
 	defer s.release(b, 0)
-	_, err := b.Await(ctx)
+	_, err := b.Await(ctx, c)
 	head := s.catalogSession.Snapshot()
 	switch {
 	case ctx.Err() != nil:

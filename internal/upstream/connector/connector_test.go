@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"mcpgateway/internal/call"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
@@ -114,7 +115,7 @@ func TestConnectionLostBeforeItIsFound(t *testing.T) {
 			c := setup{}.connector()
 			found := make(chan error, 1)
 			go func() {
-				_, err := c.Await(t.Context())
+				_, err := c.Await(t.Context(), &call.Call{})
 				found <- err
 			}()
 			synctest.Wait()

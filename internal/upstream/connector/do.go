@@ -255,12 +255,12 @@ func (c *Connector) expired(ctx context.Context, p *fairLimiter) error {
 }
 
 // Await returns the present conversation. If there is none it asks for an attempt and
-// waits for the outcome, at most StartupWait. The error is a [protocol.CallError] or that
-// of ctx.
-func (c *Connector) Await(ctx context.Context) (protocol.Conn, error) {
+// waits for the outcome, at most StartupWait; the wait counts as one of cl for its connection.
+// The error is a [protocol.CallError] or that of ctx.
+func (c *Connector) Await(ctx context.Context, cl *call.Call) (protocol.Conn, error) {
 	c.beginUse()
 	defer c.endUse()
-	return c.await(ctx, nil)
+	return c.awaitFor(ctx, cl, nil)
 }
 
 // await returns the conversation, unless it is past, which the caller knows to have

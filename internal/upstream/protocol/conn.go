@@ -97,7 +97,8 @@ type Traits struct {
 	// Address is the address of the server, if it has several; else nil.
 	Address *Address
 	// OpenLegacy reports whether a server that speaks both eras lets clients open a
-	// legacy session, which it does if need be. It is nil for all others.
+	// legacy session, which it does if need be. It is nil for all others, and once the
+	// server has refused a legacy session.
 	OpenLegacy func(ctx context.Context) (bool, error)
 }
 

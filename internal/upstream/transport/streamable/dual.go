@@ -115,13 +115,14 @@ func (d *dualConn) Ping(ctx context.Context) error { return d.modern.Ping(ctx) }
 
 // Traits implements [protocol.Conn].
 func (d *dualConn) Traits() protocol.Traits {
-	return protocol.Traits{
-		Sessions: protocol.SessionDual, Listens: true, Asks: true, HeaderParams: true,
-		OpenLegacy: func(ctx context.Context) (bool, error) {
+	traits := protocol.Traits{Sessions: protocol.SessionDual, Listens: true, Asks: true, HeaderParams: true}
+	if l, settled := d.legacyKnown(); l != nil || !settled {
+		traits.OpenLegacy = func(ctx context.Context) (bool, error) {
 			l, err := d.forLegacy(ctx)
 			return l != nil, err
-		},
+		}
 	}
+	return traits
 }
 
 func (d *dualConn) legacyKnown() (*legacyConn, bool) {
