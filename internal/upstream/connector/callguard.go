@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +46,7 @@ type callGuard struct {
 	limiter  *fairLimiter  // the limiter of the call's slot, nil before the first one
 	hasSlot  bool          // the call has a slot now
 	waited   time.Duration // for slots, since the clock of silence was started
+	connects time.Duration // the wait for connections, since the same time
 	queue    *fairLimiter  // the limiter of the last of these waits, nil for none
 	closed   bool
 	openAsks int       // asks
@@ -114,26 +116,44 @@ func (g *callGuard) queued(p *fairLimiter, began time.Time) {
 	g.queue = p
 }
 
-// silence says that the time of silence is over, and which part of it the call waited for a slot: the server
-// did not have the call then. single is the limiter of a session whose calls take turns.
+// connected notes that the call has waited for a connection since began.
+func (g *callGuard) connected(began time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.connects += time.Since(began)
+}
+
+// silence says that the time of silence is over, and which part of it the call waited for a slot and for a connection:
+// the server did not have the call then. single is the limiter of a session whose calls take turns.
 func (g *callGuard) silence(single *fairLimiter) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	waited := g.waited.Round(100 * time.Millisecond)
-	if waited <= 0 {
+	waited, connects := g.waited.Round(100*time.Millisecond), g.connects.Round(100*time.Millisecond)
+	var waits []string
+	if waited > 0 {
+		why := "the server gets one call at a time"
+		if g.queue != single {
+			why = fmt.Sprintf("%d calls ran (max_concurrent)", g.queue.size)
+		}
+		waits = append(waits, fmt.Sprintf("%s because %s", waited, why))
+	}
+	if connects > 0 {
+		waits = append(waits, fmt.Sprintf("%s for the connection with the server", connects))
+	}
+	if len(waits) == 0 {
 		return fmt.Sprintf("the server did not answer within %s", g.maxSilence)
 	}
-	why := "the server gets one call at a time"
-	if g.queue != single {
-		why = fmt.Sprintf("%d calls ran (max_concurrent)", g.queue.size)
+	left := g.maxSilence - waited - connects
+	if left <= 0 {
+		return fmt.Sprintf("the call waited %s, which is all of the timeout of %s", strings.Join(waits, " and "), g.maxSilence)
 	}
-	return fmt.Sprintf("the call waited %s because %s, and the server did not answer within the %s that were left of the timeout of %s",
-		waited, why, max(g.maxSilence-waited, 0), g.maxSilence)
+	return fmt.Sprintf("the call waited %s, and the server did not answer within the %s that were left of the timeout of %s",
+		strings.Join(waits, " and "), left, g.maxSilence)
 }
 
 // restart resets the timer. The caller holds mu.
 func (g *callGuard) restart() {
-	g.waited = 0
+	g.waited, g.connects = 0, 0
 	left := time.Until(g.end)
 	if g.openAsks == 0 {
 		left = min(left, g.maxSilence)

@@ -83,7 +83,7 @@ func (c *Connector) awaitLists(g *callGuard, cl *call.Call, _ bool) (call.Result
 	g.holdSlot(c.slots)
 	limit := time.NewTimer(c.o.Limits.StartupWait)
 	defer limit.Stop()
-	conn, err := c.awaitFor(ctx, cl, nil)
+	conn, err := c.awaitFor(ctx, g, cl, nil)
 	if err != nil {
 		return call.Result{}, err
 	}

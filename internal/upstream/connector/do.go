@@ -119,7 +119,7 @@ func (c *Connector) send(g *callGuard, cl *call.Call, trial bool) (call.Result, 
 	inflight.Inc()
 	defer inflight.Dec()
 
-	conn, err := c.awaitFor(ctx, cl, nil)
+	conn, err := c.awaitFor(ctx, g, cl, nil)
 	if err != nil {
 		return call.Result{}, err
 	}
@@ -145,7 +145,7 @@ func (c *Connector) send(g *callGuard, cl *call.Call, trial bool) (call.Result, 
 		zap.Bool("delivered", !f.NotSent), zap.String("reason", f.Reason))
 	first := f
 	for began := time.Now(); ; {
-		if conn, err = c.awaitRetry(ctx, cl, conn, f); err != nil {
+		if conn, err = c.awaitRetry(ctx, g, cl, conn, f); err != nil {
 			return call.Result{}, ofDelivered(first, err)
 		}
 		result, err = c.attempt(ctx, g, conn, cl)
@@ -168,13 +168,14 @@ func ofDelivered(first *protocol.CallError, err error) error {
 
 // awaitRetry returns the conversation for a call that failed with f in the conversation
 // past: another one if past has ended. Otherwise past is checking its connection.
-func (c *Connector) awaitRetry(ctx context.Context, cl *call.Call, past protocol.Conn, f *protocol.CallError) (protocol.Conn, error) {
+func (c *Connector) awaitRetry(ctx context.Context, g *callGuard, cl *call.Call, past protocol.Conn, f *protocol.CallError) (protocol.Conn, error) {
 	switch {
 	case f.ConversationClosed:
-		return c.awaitFor(ctx, cl, past)
+		return c.awaitFor(ctx, g, cl, past)
 	case !f.ConnectionLost:
-		return c.awaitFor(ctx, cl, nil)
+		return c.awaitFor(ctx, g, cl, nil)
 	}
+	defer g.connected(time.Now())
 	timer := c.startConnect(ctx, cl)
 	var conn protocol.Conn
 	err := protocol.Sleep(ctx, protocol.AttemptGap)
@@ -205,10 +206,13 @@ func (c *Connector) spanStart(cl *call.Call) call.SpanStart {
 	return about
 }
 
-// awaitFor is await for a call, whose wait for a connection is measured.
-func (c *Connector) awaitFor(ctx context.Context, cl *call.Call, past protocol.Conn) (protocol.Conn, error) {
+// awaitFor is await for a call, whose wait for a connection is measured. g is nil before the clocks of the call run.
+func (c *Connector) awaitFor(ctx context.Context, g *callGuard, cl *call.Call, past protocol.Conn) (protocol.Conn, error) {
 	if found := c.current(); found != nil && found != past {
 		return found, nil
+	}
+	if g != nil {
+		defer g.connected(time.Now())
 	}
 	timer := c.startConnect(ctx, cl)
 	conn, err := c.await(ctx, past)
@@ -260,7 +264,7 @@ func (c *Connector) expired(ctx context.Context, p *fairLimiter) error {
 func (c *Connector) Await(ctx context.Context, cl *call.Call) (protocol.Conn, error) {
 	c.beginUse()
 	defer c.endUse()
-	return c.awaitFor(ctx, cl, nil)
+	return c.awaitFor(ctx, nil, cl, nil)
 }
 
 // await returns the conversation, unless it is past, which the caller knows to have
