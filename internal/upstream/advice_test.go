@@ -339,7 +339,7 @@ func TestAdviceOfAnOpenBreaker(t *testing.T) {
 		}
 		return failure
 	}
-	const cannot, before = "cannot connect to the server", "the circuit breaker is open after 1 failed calls in a row; the last error: "
+	const cannot, before = "cannot connect to the server", "the circuit breaker is open after 1 failed call; the last error: "
 	advice := "nothing listens on " + o.HTTP.URL.Host + ": start the server, or check the host and port of url"
 	upstreamtest.Equal(t, "detail of the call that opens it", failed().Detail, advice)
 	refused := failed()

@@ -1,7 +1,6 @@
 package connector
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -174,7 +173,7 @@ func (b *breaker) refusal(now time.Time) *openBreaker {
 	if b.state == breakerHalfOpen {
 		retry = min(retry, time.Second) // the trial may end at any moment
 	}
-	why := fmt.Sprintf("the circuit breaker is open after %d failed calls in a row; the last error: ", b.failures.calls)
+	why := "the circuit breaker is open after " + agree(b.failures.calls, "failed call", "failed calls in a row") + "; the last error: "
 	refused := &openBreaker{reason: why + b.failures.reason, since: b.failures.since, retry: retry}
 	if b.failures.detail != "" {
 		refused.detail = why + b.failures.detail

@@ -133,7 +133,7 @@ func (g *callGuard) silence(single *fairLimiter) string {
 	if waited > 0 {
 		why := "the server gets one call at a time"
 		if g.queue != single {
-			why = fmt.Sprintf("%d calls ran (max_concurrent)", g.queue.size)
+			why = agree(int(g.queue.size), "call", "calls") + " ran (max_concurrent)"
 		}
 		waits = append(waits, fmt.Sprintf("%s because %s", waited, why))
 	}
