@@ -14,6 +14,13 @@ import (
 	"mcpgateway/internal/store/storetest"
 )
 
+func waitStarted(t *testing.T, c *credentialsTest) {
+	t.Helper()
+	if err := (&InProcess{c.g.inspector, c.g}).WaitStarted(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A grant, one with more scopes, and the removal of a grant at one replica are in force at the other one at once, although both keep
 // access tokens in memory.
 func TestGrantsOfReplicas(t *testing.T) {
@@ -32,13 +39,12 @@ func TestGrantsOfReplicas(t *testing.T) {
 	idp.SetUser("ann")
 	as.SetUser("ann")
 	link, _, _ := urlAsked(t, a.modern(ann, "up__who", opensURLs, ""))
+	waitStarted(t, a)
 	if all, err := Grants(t.Context(), &config.Config{StateDir: dir}); err != nil || len(all) != 0 {
 		t.Errorf("the folder has %v, %v", all, err)
 	}
 	b := startSharing(t, idp, upstreams, kept, nil)
-	if err := (&InProcess{b.g.inspector, b.g}).WaitStarted(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	waitStarted(t, b)
 	urlAsked(t, b.modern(ann, "up__who", opensURLs, ""))
 	wantText(t, browse(t, link), "Access to up is granted")
 	both := func(tool string) {
