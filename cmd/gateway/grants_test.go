@@ -153,7 +153,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	}
 	configure("tickets")
 
-	// Where callers authenticate, login says that they grant for themselves.
+	// If callers authenticate, login says that they grant for themselves.
 	text = fmt.Sprintf("state_dir: %s\nauth: {mode: api-key, api_keys: [{id: ci, sha256: c%063d}]}\nupstreams: {tickets: {url: %q, auth: {kind: user}}}\n", filepath.Join(dir, "state"), 7, self+"/mcp")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -145,7 +145,8 @@ type noticedChange struct {
 }
 
 // notice remembers a reload that was applied, and returns the one that has applied the same files, if a program
-// asks and was not told of it. After a reload in between, last, whoever asks means another change: a file that was refused and put back.
+// asks and was not told of it. It returns nil if there was another reload in between, last: the file was refused and put back, and the
+// request is about that.
 func (c *controlState) notice(changes Changes, read watch.Set, last, now *inspect.LastReload) *inspect.LastReload {
 	asked := slices.Contains(changes.Causes, CauseAPI)
 	noticed := c.noticed
