@@ -64,7 +64,7 @@ func (o *healthOptions) run(cmd *cobra.Command) error {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
-	page, err := askHealth(ctx, target)
+	page, err := askHealth(ctx, &http.Transport{DisableKeepAlives: true}, target)
 	if unread != nil && errors.Is(err, errNothingListens) {
 		return unread
 	}
@@ -72,47 +72,33 @@ func (o *healthOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if page.unhealthy {
-		return fmt.Errorf("%s: %s: %s", target, page.Status, cmp.Or(strings.Join(o.explained(ctx, base, page.Waiting), "; "), page.answer))
+	more, err := o.readiness(ctx, base) // it says more, and decides nothing
+	if err != nil {
+		more = page
 	}
-	if !o.ready {
-		if page, err = askHealth(ctx, base+"/readyz"); err != nil || page.unhealthy { // it says more, and decides nothing
-			page = healthPage{}
-		}
+	if page.unhealthy {
+		return fmt.Errorf("%s: %s: %s", target, page.Status, cmp.Or(strings.Join(more.Waiting, "; "), strings.Join(page.Waiting, "; "), page.answer))
 	}
 	folded(cmd.OutOrStdout(), "%s: ok\n", target)
-	for _, text := range o.explained(ctx, base, append(page.Down, page.Failing...)) {
+	for _, text := range slices.Concat(more.Down, more.Failing) {
 		folded(cmd.OutOrStdout(), "  %s\n", console.Line(text))
 	}
 	return nil
 }
 
-// explained adds the causes that gateway status prints to sentences about upstreams. The pages of health are for everybody and
-// leave them out. A gateway of another user stays as its pages say.
-func (o *healthOptions) explained(ctx context.Context, base string, all []string) []string {
-	if len(all) == 0 {
-		return nil
-	}
+// readiness returns the page of readiness of a gateway. That of a gateway of this user comes from its socket, with the
+// causes that gateway status prints; the page at the admin address is for everybody and leaves them out.
+func (o *healthOptions) readiness(ctx context.Context, base string) (healthPage, error) {
 	var cfg *config.Config
 	if o.url == "" {
 		cfg, _, _ = o.locate()
 	}
-	r := adminBehind(ctx, cfg, base)
-	if r == nil {
-		return all
-	}
-	explained := slices.Clone(all)
-	for i, text := range explained {
-		for _, u := range r.status.Upstreams {
-			subject := "upstream " + u.Name + " "
-			_, rest, found := strings.Cut(text, subject)
-			if found && u.Reason != "" && (strings.HasPrefix(rest, "is "+u.State) || strings.HasPrefix(rest, "answers no list")) {
-				fact, _, _ := strings.Cut(text, ": ")
-				explained[i] = fact + ": " + u.Reason
-			}
+	if r := adminBehind(ctx, cfg, base); r != nil {
+		if page, err := askHealth(ctx, r.transport, r.base+"/readyz"); err == nil {
+			return page, nil
 		}
 	}
-	return explained
+	return askHealth(ctx, &http.Transport{DisableKeepAlives: true}, base+"/readyz")
 }
 
 // base is the URL of the admin address, without a path. A file that cannot be used is no reason not to ask the gateway that runs
@@ -179,14 +165,13 @@ type healthPage struct {
 	unhealthy bool   // it is not 200
 }
 
-// askHealth returns a health page of the gateway. It uses no proxy and follows no redirect, so that only the gateway can
-// answer.
-func askHealth(ctx context.Context, target string) (page healthPage, err error) {
+// askHealth returns a health page of the gateway. transport uses no proxy, and redirects are not followed, so that only the
+// gateway can answer.
+func askHealth(ctx context.Context, transport http.RoundTripper, target string) (page healthPage, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return page, err
 	}
-	transport := &http.Transport{DisableKeepAlives: true}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		switch {

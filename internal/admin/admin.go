@@ -88,21 +88,7 @@ func (o Options) machinePages() http.Handler {
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{"status": "ok"})
 	})
-	r.Get("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		status, body := http.StatusOK, map[string]any{"status": "ready"}
-		if waiting := o.Ready(); len(waiting) > 0 {
-			status, body = http.StatusServiceUnavailable, map[string]any{"status": "not ready", "waiting": waiting}
-		}
-		for member, find := range map[string]func() []string{"down": o.Down, "failing": o.Failing} {
-			if find == nil {
-				continue
-			}
-			if found := find(); len(found) > 0 {
-				body[member] = found
-			}
-		}
-		writeJSON(w, status, body)
-	})
+	r.Get("/readyz", o.serveReady)
 	r.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: o.Exemplars}))
 	if o.Reload != nil {
 		r.With(o.authorize).Post("/-/reload", o.serveReload)
@@ -128,10 +114,11 @@ func (o Options) machinePages() http.Handler {
 	return r
 }
 
-// NewLocal returns the handler of status, reload and log level for a listener that only the user of
+// NewLocal returns the handler of readiness, status, reload and log level for a listener that only the user of
 // the gateway can reach. It requires no token.
 func NewLocal(o Options) http.Handler {
 	r := chi.NewRouter()
+	r.Get("/readyz", o.serveReady)
 	r.Post("/-/reload", o.serveReload)
 	r.Get("/-/status", o.serveStatus)
 	if o.LogLevel != nil {
@@ -139,6 +126,22 @@ func NewLocal(o Options) http.Handler {
 		r.Put("/-/loglevel", o.setLogLevel)
 	}
 	return r
+}
+
+func (o Options) serveReady(w http.ResponseWriter, _ *http.Request) {
+	status, body := http.StatusOK, map[string]any{"status": "ready"}
+	if waiting := o.Ready(); len(waiting) > 0 {
+		status, body = http.StatusServiceUnavailable, map[string]any{"status": "not ready", "waiting": waiting}
+	}
+	for member, find := range map[string]func() []string{"down": o.Down, "failing": o.Failing} {
+		if find == nil {
+			continue
+		}
+		if found := find(); len(found) > 0 {
+			body[member] = found
+		}
+	}
+	writeJSON(w, status, body)
 }
 
 func (o Options) serveReload(w http.ResponseWriter, r *http.Request) {

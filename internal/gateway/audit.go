@@ -57,16 +57,16 @@ func CheckAudit(cfg *config.Config) error {
 
 // notReady returns why the gateway must not get traffic, one sentence each. While the audit
 // cannot be written, it tries again: without calls nothing else would.
-func (g *Gateway) notReady() []string {
-	why := g.waitingFor()
+func (g *Gateway) notReady(why reasonFunc) []string {
+	waiting := g.waitingFor(why)
 	if g.audit == nil || g.audit.Failure() == nil {
-		return why
+		return waiting
 	}
 	line := plaintext.AppendTime([]byte(`{"time":"`), time.Now())
 	if err := g.audit.Before(append(line, `","event":"restored"}`+"\n"...)); err != nil {
-		why = append(why, "the audit cannot be written, and calls are refused: "+err.Error())
+		waiting = append(waiting, "the audit cannot be written, and calls are refused: "+err.Error())
 	}
-	return why
+	return waiting
 }
 
 // closeAudit closes the audit. A later line opens it again.

@@ -77,7 +77,7 @@ func TestCatalogOutlivesACrash(t *testing.T) {
 	if got := say(lost); !strings.Contains(got, item) || strings.Contains(got, missing) {
 		t.Errorf("just lost: %s", got)
 	}
-	if waits := g.waitingFor(); len(waits) != 1 || !strings.Contains(waits[0], "files") {
+	if waits := g.waitingFor(reasonForAll); len(waits) != 1 || !strings.Contains(waits[0], "files") {
 		t.Errorf("readiness waits for %q, want the required upstream", waits)
 	}
 	gone := lost

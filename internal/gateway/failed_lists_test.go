@@ -100,7 +100,7 @@ func TestUpstreamThatFailsItsList(t *testing.T) {
 			if _, got := post(t, g, "", `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"broken__t"}}`); !strings.Contains(got, "-32603") || !strings.Contains(got, tt.reason) {
 				t.Errorf("call %s", got)
 			}
-			if waits := g.waitingFor(); len(waits) != 1 || !strings.Contains(waits[0], "required upstream broken answers no list: tools/list: "+tt.reason) {
+			if waits := g.waitingFor(reasonForAll); len(waits) != 1 || !strings.Contains(waits[0], "required upstream broken answers no list: tools/list: "+tt.reason) {
 				t.Errorf("readiness waits for %q", waits)
 			}
 			if got := gauge(t, g, `mcp_gateway_upstream_degraded{upstream="broken"}`); got != "1" {
@@ -111,7 +111,7 @@ func TestUpstreamThatFailsItsList(t *testing.T) {
 				_, got = post(t, g, "", list)
 				return strings.Contains(got, `"broken__t"`) && !strings.Contains(got, "unavailable")
 			})
-			if waits := g.waitingFor(); len(waits) != 0 {
+			if waits := g.waitingFor(reasonForAll); len(waits) != 0 {
 				t.Errorf("readiness waits for %q", waits)
 			}
 			if got := gauge(t, g, `mcp_gateway_upstream_degraded{upstream="broken"}`); got != "0" {
@@ -127,7 +127,7 @@ func TestReadyNamesFailedLists(t *testing.T) {
 	fail := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	broken.Store(&fail)
 	g, _ := start(t, fmt.Sprintf("upstreams: {broken: {url: %q}, good: {url: %q}}", listServer{tools: &broken}.start(t), listServer{tools: new(atomic.Pointer[http.HandlerFunc])}.start(t)), false)
-	polltest.Until(t, "the gateway is ready", func() bool { return len(g.waitingFor()) == 0 })
+	polltest.Until(t, "the gateway is ready", func() bool { return len(g.waitingFor(reasonForAll)) == 0 })
 	ready := page(t, g, "/readyz")
 	if !regexp.MustCompile(`"failing":\["upstream broken is degraded since \S+Z: tools/list: the server answered HTTP 502[^"]*"\]`).MatchString(ready) {
 		t.Error(ready)

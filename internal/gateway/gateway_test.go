@@ -111,7 +111,7 @@ func TestDemoAnswersAtOnce(t *testing.T) {
 	if !strings.HasPrefix(now, `{"jsonrpc":"2.0","id":"x","result":{`) {
 		t.Errorf("clock__now answered %s", now)
 	}
-	if waits := g.waitingFor(); len(waits) > 0 {
+	if waits := g.waitingFor(reasonForAll); len(waits) > 0 {
 		t.Errorf("not ready: %q", waits)
 	}
 }

@@ -67,7 +67,7 @@ func TestTaskOfAnotherReplica(t *testing.T) {
 			replicas, ends := startReplicasOn(t, 2, false, `upstreams: {jobs: {url: "`+knowingServer(t, all)+`"}}`, kept)
 			for _, g := range replicas {
 				polltest.Until(t, "the upstream is connected, and the replicas see each other", func() bool {
-					return len(g.waitingFor()) == 0 && len(g.sharing.replicas.Others()) == 1
+					return len(g.waitingFor(reasonForAll)) == 0 && len(g.sharing.replicas.Others()) == 1
 				})
 			}
 			resp, _ := post(t, replicas[0], "", initialize)

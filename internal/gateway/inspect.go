@@ -98,7 +98,7 @@ func (g *Gateway) Upstreams() []inspect.Upstream {
 // status translates a snapshot. The advice of the connector replaces the reason.
 func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
 	u := inspect.Upstream{
-		Name: e.name, State: s.State, Revision: s.Revision, Transport: string(e.conn.sessions.Transport()), Server: s.Info, Required: e.required, Reason: s.Reason,
+		Name: e.name, State: s.State, Revision: s.Revision, Transport: string(e.conn.sessions.Transport()), Server: s.Info, Required: e.required, Reason: reasonForOperator(s),
 		Took: time.Duration(e.conn.attemptTook.Load()), Since: s.Since, LastError: e.conn.lastTrouble.Load(), LastFailed: e.conn.lastFailed.Load(),
 		Items: [call.Kinds]int{
 			call.Tool: len(s.Catalog.Tools), call.Resource: len(s.Catalog.Resources),
@@ -116,9 +116,6 @@ func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
 	}
 	for _, at := range e.conn.sessions.URLs() {
 		u.URLs = append(u.URLs, inspect.URL(at))
-	}
-	if s.Advice != "" {
-		u.Reason = s.Advice
 	}
 	return u
 }

@@ -28,7 +28,7 @@ func TestIdleUpstream(t *testing.T) {
 	}
 	g.setSnapshot(s)
 	g.rebuild(t.Context(), time.Now())
-	if waits := g.waitingFor(); len(waits) > 0 {
+	if waits := g.waitingFor(reasonForAll); len(waits) > 0 {
 		t.Errorf("an idle upstream is not ready: %q", waits)
 	}
 	list := tools(t, g)

@@ -319,7 +319,7 @@ func TestListsBeforeTheGrant(t *testing.T) {
 	if u := status.Upstreams[1]; u.Name != "closed" || u.State != "down" || !u.GrantMissing {
 		t.Errorf("status %+v", u)
 	}
-	for _, text := range append(c.g.down(), status.Upstreams[1].Reason) {
+	for _, text := range append(c.g.down(reasonForAll), status.Upstreams[1].Reason) {
 		if !strings.Contains(text, "the gateway has none of its own yet") || !strings.HasSuffix(text, "; 1 session of a user with a grant is connected") {
 			t.Errorf("closed is down: %s", text)
 		}

@@ -1,16 +1,33 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
+	"mcpgateway/internal/admin"
 	"mcpgateway/internal/upstream/connector"
 )
+
+// reasonFunc returns why an upstream is in its state, for the readers of a sentence about it; "" leaves the reason out.
+type reasonFunc func(connector.Snapshot) string
+
+func reasonForAll(s connector.Snapshot) string      { return s.Reason }
+func reasonForOperator(s connector.Snapshot) string { return cmp.Or(s.Advice, s.Reason) }
+func withoutReason(connector.Snapshot) string       { return "" }
+
+// withHealth returns the options of a handler with the pages of health for readers of these reasons.
+func (g *Gateway) withHealth(o admin.Options, why reasonFunc) admin.Options {
+	o.Ready = func() []string { return g.notReady(why) }
+	o.Down = func() []string { return g.down(why) }
+	o.Failing = func() []string { return g.failing(why) }
+	return o
+}
 
 // waitingFor returns what the gateway waits for before it may get traffic, one sentence
 // each: required upstreams until they are ready, other upstreams until their first attempt
 // has ended or startup_wait has passed, and then the first table with their items.
-func (g *Gateway) waitingFor() []string {
+func (g *Gateway) waitingFor(why reasonFunc) []string {
 	if g.draining.Load() {
 		return []string{"the gateway is draining"}
 	}
@@ -19,12 +36,12 @@ func (g *Gateway) waitingFor() []string {
 		s := e.active.Load().snapshot()
 		switch {
 		case e.required && s.Unlisted():
-			waiting = append(waiting, fmt.Sprintf("required upstream %s answers no list: %s", e.name, s.Reason))
+			waiting = append(waiting, fmt.Sprintf("required upstream %s answers no list", e.name)+because(why(s)))
 		case s.Available():
 		case e.required:
-			waiting = append(waiting, fmt.Sprintf("required upstream %s is %s", e.name, s.State))
+			waiting = append(waiting, fmt.Sprintf("required upstream %s is %s", e.name, s.State)+because(why(s)))
 		case !s.Settled && !g.isStarted():
-			waiting = append(waiting, fmt.Sprintf("upstream %s is %s", e.name, s.State))
+			waiting = append(waiting, fmt.Sprintf("upstream %s is %s", e.name, s.State)+because(why(s)))
 		}
 	}
 	if len(waiting) == 0 && !g.isStarted() {
@@ -33,8 +50,16 @@ func (g *Gateway) waitingFor() []string {
 	return waiting
 }
 
+// because is the end of a sentence with a reason, "" without one.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
 // down returns the upstreams that are down although the gateway is ready, one sentence each.
-func (g *Gateway) down() []string {
+func (g *Gateway) down(why reasonFunc) []string {
 	var all []string
 	for _, e := range g.generation.Load().entries {
 		c := e.active.Load()
@@ -42,23 +67,19 @@ func (g *Gateway) down() []string {
 		if e.required || s.Available() || !s.Settled && !g.isStarted() { // see waitingFor
 			continue
 		}
-		text := fmt.Sprintf("upstream %s is %s since %s", e.name, s.State, s.Since.UTC().Format(time.RFC3339))
-		if s.Reason != "" {
-			text += ": " + s.Reason + c.usersConnected(s)
-		}
-		all = append(all, text)
+		all = append(all, fmt.Sprintf("upstream %s is %s since %s", e.name, s.State, s.Since.UTC().Format(time.RFC3339))+because(why(s))+c.usersConnected(s))
 	}
 	return all
 }
 
 // failing returns the upstreams of which a list fails although the gateway is ready, those whose circuit breakers are
 // not closed, and failingParts, one sentence each.
-func (g *Gateway) failing() []string {
+func (g *Gateway) failing(why reasonFunc) []string {
 	all := g.failingParts()
 	for _, e := range g.generation.Load().entries {
 		c := e.active.Load()
 		if s := c.snapshot(); s.State == connector.Degraded && !(e.required && s.Unlisted()) { // else see waitingFor
-			all = append(all, fmt.Sprintf("upstream %s is degraded since %s: %s", e.name, s.Since.UTC().Format(time.RFC3339), s.Reason))
+			all = append(all, fmt.Sprintf("upstream %s is degraded since %s: %s", e.name, s.Since.UTC().Format(time.RFC3339), why(s)))
 		}
 		open, halfOpen := c.health.Breakers()
 		if open.Sessions > 0 {

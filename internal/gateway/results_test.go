@@ -254,7 +254,7 @@ func TestResultsAmongReplicas(t *testing.T) {
 		return longClient{t, "http://" + all[replica].Addr() + "/mcp/" + profile, key}
 	}
 	for _, g := range all {
-		polltest.Until(t, "the upstream is connected", func() bool { return len(g.waitingFor()) == 0 })
+		polltest.Until(t, "the upstream is connected", func() bool { return len(g.waitingFor(reasonForAll)) == 0 })
 	}
 	_, id := at(0, "p", "ann").say("hello")
 	if id == "" {

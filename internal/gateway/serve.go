@@ -48,10 +48,10 @@ func (g *Gateway) serve(ctx, life context.Context, ui *webui.Console) error {
 	}
 	mcp := http1server.New(behind)
 	mcp.OnLargeHeader = g.front.LargeHeader
-	forOperators := admin.Options{
-		Ready: g.notReady, Down: g.down, Failing: g.failing, Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
+	forOperators := g.withHealth(admin.Options{
+		Gatherer: g.registry, Token: g.cfg.Admin.Token.Reveal(), Pprof: g.cfg.Admin.Pprof,
 		Reload: g.handleReload, Status: g.handleStatus, LogLevel: g.loggerLevel, Refused: g.adminRefused, LevelChanging: g.logLevelChanging, Exemplars: g.tracer() != nil, Guard: g.adminGuard.Load,
-	}
+	}, reasonForAll)
 	if ui != nil {
 		forOperators.UI = ui
 	}

@@ -16,7 +16,7 @@ import (
 // Status returns how the gateway is now.
 func (g *Gateway) Status() (*inspect.Status, error) {
 	p := inspect.Process{
-		Version: g.version, Mode: "http", Started: g.born, Waiting: g.waitingFor(), Failing: g.failingParts(), Reload: g.lastReload.Load(), Change: g.lastChange.Load(), Metrics: g.registry, Slowest: g.routerMetrics.Slowest,
+		Version: g.version, Mode: "http", Started: g.born, Waiting: g.waitingFor(withoutReason), Failing: g.failingParts(), Reload: g.lastReload.Load(), Change: g.lastChange.Load(), Metrics: g.registry, Slowest: g.routerMetrics.Slowest,
 	}
 	if file := g.configSource.File; file != "" {
 		var err error
@@ -55,7 +55,7 @@ func (g *Gateway) serveInstance(life context.Context) {
 		return
 	}
 	srv := &http.Server{
-		Handler:     admin.NewLocal(admin.Options{Reload: g.handleReload, Status: g.handleStatus, LogLevel: g.loggerLevel, LevelChanging: g.logLevelChanging}),
+		Handler:     admin.NewLocal(g.withHealth(admin.Options{Reload: g.handleReload, Status: g.handleStatus, LogLevel: g.loggerLevel, LevelChanging: g.logLevelChanging}, reasonForOperator)),
 		ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: g.errorLog(),
 	}
 	g.group.Go(func() error { return ignoreClosed(srv.Serve(l)) })

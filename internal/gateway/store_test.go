@@ -33,10 +33,10 @@ func TestStoreAway(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx) }()
 	polltest.Until(t, "the store is found to be away", func() bool { return g.failingStore() != "" })
-	if text := strings.Join(g.failing(), "\n"); !strings.Contains(text, "the store is away since") || strings.Contains(text, "much-secret") {
+	if text := strings.Join(g.failing(reasonForAll), "\n"); !strings.Contains(text, "the store is away since") || strings.Contains(text, "much-secret") {
 		t.Errorf("failing is %q", text)
 	}
-	polltest.Until(t, "the gateway is ready", func() bool { return len(g.waitingFor()) == 0 })
+	polltest.Until(t, "the gateway is ready", func() bool { return len(g.waitingFor(reasonForAll)) == 0 })
 	if n := logged.FilterMessage("the store is away; the gateway goes on with what this replica has").Len(); n != 1 {
 		t.Errorf("%d lines about the store, want 1", n)
 	}
