@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,8 +78,10 @@ func newAdd() *cobra.Command {
 var (
 	isURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 	// isHost matches the beginning of a URL without its scheme: a name with a dot, or one with a port, and a path.
-	isHost    = regexp.MustCompile(`^([A-Za-z0-9-]+\.)+[A-Za-z]{2,}(:[0-9]+)?/|^[A-Za-z0-9.-]+:[0-9]+(/|$)`)
-	brokenURL = regexp.MustCompile(`^https?:`)
+	isHost = regexp.MustCompile(`^([A-Za-z0-9-]+\.)+[A-Za-z]{2,}(:[0-9]+)?/|^[A-Za-z0-9.-]+:[0-9]+(/|$)`)
+	// isAssignment matches a variable before a command, as a shell takes it.
+	isAssignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+	brokenURL    = regexp.MustCompile(`^https?:`)
 )
 
 // check checks the arguments and their combination with flags. dash is the number of arguments before --, or -1.
@@ -89,6 +92,13 @@ func (o *addOptions) check(args []string, dash int) error {
 		return usageError{errors.New("add needs a name, and a command or a URL: gateway add NAME -- COMMAND, or gateway add NAME URL")}
 	case config.NameOf(args[0]) != args[0]:
 		return usageError{fmt.Errorf("%s cannot be a name: use at most 32 of a-z 0-9 -, beginning with a letter, such as %s", configfile.Quote(args[0]), nameLike(args[0]))}
+	case len(args) > 1 && isAssignment.MatchString(args[1]):
+		env, command := "", args[1:]
+		for len(command) > 0 && isAssignment.MatchString(command[0]) { // the value may be a secret
+			name, _, _ := strings.Cut(command[0], "=")
+			env, command = env+" --env "+name+"=…", command[1:]
+		}
+		return usageError{fmt.Errorf("variables of the command go to --env: gateway add %s%s -- %s", args[0], env, cmp.Or(strings.Join(command, " "), "COMMAND"))}
 	case len(args) == 1:
 		return usageError{fmt.Errorf("add %s needs a command or a URL: gateway add %s -- COMMAND, or gateway add %s URL", args[0], args[0], args[0])}
 	case remote && isHost.MatchString(args[1]):
@@ -97,6 +107,8 @@ func (o *addOptions) check(args []string, dash int) error {
 		return usageError{fmt.Errorf("%s is not a URL: write it as https://HOST/PATH", args[1])}
 	case dash > 1 && isURL.MatchString(args[1]):
 		return usageError{fmt.Errorf("an upstream has a URL or a command, not both: gateway add %s %s, or gateway add %s -- %s", args[0], args[1], args[0], strings.Join(args[2:], " "))}
+	case dash > 1 && dash < len(args) && !strings.HasPrefix(args[dash], "-"):
+		return usageError{fmt.Errorf("the name before -- is one word: gateway add %s -- %s", config.NameOf(strings.Join(args[:dash], " ")), strings.Join(args[dash:], " "))}
 	case dash < 0 && !(remote && isURL.MatchString(args[1])), dash > 1:
 		return usageError{fmt.Errorf("write -- before the command, or give one URL: gateway add %s -- %s", args[0], strings.Join(args[1:], " "))}
 	case dash == 0:
