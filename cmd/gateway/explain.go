@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,7 +153,7 @@ func absent(v *gateway.InProcess, cfg *config.Config, q inspect.Question, kinds 
 	name := q.Public
 	for _, u := range v.Upstreams() {
 		if u.Revision == "" && mayHave(cfg, &q, u.Name) {
-			return fmt.Errorf("%q is unknown, and the upstream %s, which may have it, is %s: %s", name, u.Name, u.State, console.Line(u.Reason))
+			return fmt.Errorf("%q is unknown, and the upstream %s, which may have it, is %s: %s", name, u.Name, u.State, cmp.Or(console.Line(u.Reason), "it has not answered yet"))
 		}
 	}
 	for _, f := range v.Everything().Findings() {

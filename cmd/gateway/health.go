@@ -54,7 +54,7 @@ func newHealth() *cobra.Command {
 }
 
 func (o *healthOptions) run(cmd *cobra.Command) error {
-	base, unread, err := o.base(cmd.Context())
+	base, unread, err := o.base(cmd.Context(), cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (o *healthOptions) readiness(ctx context.Context, base string) (healthPage,
 
 // base is the URL of the admin address, without a path. A file that cannot be used is no reason not to ask the gateway that runs
 // with it: unread is then the error of the file.
-func (o *healthOptions) base(ctx context.Context) (base string, unread, err error) {
+func (o *healthOptions) base(ctx context.Context, stderr io.Writer) (base string, unread, err error) {
 	if o.url != "" && o.file != "" {
 		return "", nil, usageError{errors.New("--url and --config both name a gateway; give one of them")}
 	}
@@ -114,6 +114,7 @@ func (o *healthOptions) base(ctx context.Context) (base string, unread, err erro
 	cfg, source, unread := o.locate()
 	base = "http://" + localAddress(cfg.Admin.Listen)
 	if source.File == "" {
+		o.sayDemo(stderr, cfg)
 		return base, nil, nil
 	}
 	asked := reachOptions{runOptions: runOptions{file: source.File}, timeout: o.timeout}

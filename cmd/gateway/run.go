@@ -269,9 +269,14 @@ func (o *runOptions) load() (*config.Config, gateway.Source, error) {
 func (o *runOptions) loadSaying(stderr io.Writer) (*config.Config, gateway.Source, error) {
 	cfg, source, err := o.load()
 	if err == nil && source.File == "" && stderr != io.Discard {
-		folded(stderr, "note: %s: this is the built-in demo%s\n", noFile(), o.runsElsewhere(cfg))
+		o.sayDemo(stderr, cfg)
 	}
 	return cfg, source, err
+}
+
+// sayDemo says that there is no file and the answer is about the demo.
+func (o *runOptions) sayDemo(stderr io.Writer, cfg *config.Config) {
+	folded(stderr, "note: %s: this is the built-in demo%s\n", noFile(), o.runsElsewhere(cfg))
 }
 
 // runsElsewhere says, for a message that there is no file, how to name the one of the only gateway that the user runs with

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -171,7 +172,7 @@ func (i *Inspector) policyIn(in *profile.Profile) *policy.Policy {
 func (i *Inspector) down(upstream string) string {
 	for _, u := range i.Upstreams() {
 		if u.Name == upstream && (u.State == connector.Down || u.State == connector.Connecting) {
-			return u.State.String() + ": " + u.Reason
+			return u.State.String() + ": " + cmp.Or(u.Reason, "it has not answered yet")
 		}
 	}
 	return ""

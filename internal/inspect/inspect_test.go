@@ -145,3 +145,10 @@ func TestExplainOwnAndUnlistedTools(t *testing.T) {
 		}
 	}
 }
+
+func TestDownBeforeTheFirstAnswer(t *testing.T) {
+	i := New(&fakeGateway{t: t, upstreams: []Upstream{{Name: "slow", State: connector.Connecting}}})
+	if got := i.down("slow"); got != "connecting: it has not answered yet" {
+		t.Errorf("down: %q", got)
+	}
+}
