@@ -52,8 +52,33 @@ func (d *decoder) scalar(n *yaml.Node, p configfile.Path, f *field, v reflect.Va
 		}
 		return false
 	}
+	d.warnOfShellVariable(n, p, f)
 	return true
 }
+
+// warnOfShellVariable warns of $NAME where a value is wanted that people keep in variables: no shell reads it.
+func (d *decoder) warnOfShellVariable(n *yaml.Node, p configfile.Path, f *field) {
+	var at *regexp.Regexp
+	switch {
+	case f.typ == reflect.TypeFor[Secret]() || hiddenFormats[f.format]:
+		at = shellVariable
+	case shellWords[p.Pattern]:
+		at = firstShellVariable
+	default:
+		return
+	}
+	for _, found := range at.FindAllStringSubmatch(n.Value, -1) {
+		if _, set := d.vars.src.env(found[1]); set {
+			d.Warnf(n, p, "$%s stands for itself here; write ${%s} for the value of the variable", found[1], found[1])
+		}
+	}
+}
+
+var (
+	shellVariable      = regexp.MustCompile(`(?:^|[^$A-Za-z0-9_])\$([A-Za-z_][A-Za-z0-9_]*)`)
+	firstShellVariable = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*)`) // elsewhere it may be for a shell that is started
+	shellWords         = map[string]bool{"upstreams.*.command": true, "upstreams.*.args[]": true, "upstreams.*.cwd": true}
+)
 
 // insteadOf says what to write in place of values that people expect.
 var insteadOf = map[reflect.Type]map[string]string{

@@ -173,3 +173,28 @@ func TestNumbersThatAreTooLarge(t *testing.T) {
 		}
 	}
 }
+
+// $NAME in place of ${NAME} is reported where a variable is likely meant. The value is not shown.
+func TestVariablesOfShells(t *testing.T) {
+	for text, want := range map[string]string{
+		"upstreams: {a: {url: 'http://a', headers: {A: 'Bearer $TOKEN'}}}":             "1:47: upstreams.a.headers.A: $TOKEN stands for itself here; write ${TOKEN} for the value of the variable",
+		"upstreams: {a: {url: 'http://a/?key=$TOKEN'}}":                                "1:22: upstreams.a.url: $TOKEN stands for itself here; write ${TOKEN} for the value of the variable",
+		"upstreams: {a: {command: a, env: {A: $TOKEN}}}":                               "1:38: upstreams.a.env.A: $TOKEN stands for itself here; write ${TOKEN} for the value of the variable",
+		"upstreams: {a: {command: a, args: [$TOKEN/b]}}":                               "1:36: upstreams.a.args[0]: $TOKEN stands for itself here; write ${TOKEN} for the value of the variable",
+		"upstreams: {a: {command: sh, args: [-c, 'echo $TOKEN'], env: {A: '$UNSET'}}}": "",
+		"upstreams: {a: {command: a, env: {A: 'x$TOKEN $${TOKEN} $$TOKEN ${TOKEN}'}}}": "",
+		"upstreams: {a: {command: a, tools: {deny: ['$TOKEN']}}}":                      "",
+	} {
+		c := mustParse(t, text)
+		got := ""
+		for _, w := range c.Warnings {
+			got += w.String()
+		}
+		if want != "" {
+			want = "gateway.yaml:" + want
+		}
+		if got != want {
+			t.Errorf("%s: the warnings are %q, want %q", text, got, want)
+		}
+	}
+}
