@@ -1,10 +1,9 @@
 package router
 
 import (
+	"math"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
@@ -35,10 +34,12 @@ type limiter struct {
 
 type bucketKey struct{ rule, of string }
 
-// bucket counts the calls of one rule for one key, for example one principal.
+// bucket counts the calls of one rule for one key, for example one principal. It does not depend on the
+// numbers of the limit: when a reload changes them, the calls stay counted.
 type bucket struct {
-	limit   policy.Limit
-	rate    *rate.Limiter // nil if there is no rate
+	used    float64   // how many calls counted for the rate at the time at
+	at      time.Time // of the last call that was counted
+	rate    float64   // of the limit at that time; calls are forgotten at this rate at least
 	running int
 	asking  int // calls that would run if their users were not being asked something
 }
@@ -123,27 +124,14 @@ func (l *limiter) take(limits []*policy.Limit, c *call.Call, t catalog.Target) (
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	taken := make([]*bucket, 0, len(limits))
-	reserved := make([]*rate.Reservation, 0, len(limits))
-	for _, limit := range limits {
-		b := l.bucket(limit, limitKey(limit.Per, c, t), now)
-		r, wait := b.reserve(now)
-		if r != nil {
-			reserved = append(reserved, r)
-		}
-		if wait > 0 {
-			for _, r := range reserved {
-				r.CancelAt(now)
-			}
-			for _, b := range taken {
-				b.running--
-			}
-			return nil, b.excess(wait)
-		}
-		b.running++
-		taken = append(taken, b)
+	buckets, refusal := l.check(limits, c, t, now)
+	if refusal != nil {
+		return nil, refusal
 	}
-	return &reservation{of: l, buckets: taken}, nil
+	for i, b := range buckets {
+		b.count(limits[i], now)
+	}
+	return &reservation{of: l, buckets: buckets}, nil
 }
 
 // peek returns why take would refuse, and takes nothing.
@@ -153,49 +141,73 @@ func (l *limiter) peek(limits []*policy.Limit, c *call.Call, t catalog.Target) *
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
-	for _, limit := range limits {
-		b := l.bucket(limit, limitKey(limit.Per, c, t), now)
-		r, wait := b.reserve(now)
-		if r != nil {
-			r.CancelAt(now)
-		}
-		if wait > 0 {
-			return b.excess(wait)
-		}
+	_, refusal := l.check(limits, c, t, l.now())
+	return refusal
+}
+
+// check returns the buckets of the limits, or the first limit that has no room. The caller holds mu.
+func (l *limiter) check(limits []*policy.Limit, c *call.Call, t catalog.Target, now time.Time) ([]*bucket, *excess) {
+	if len(l.buckets) >= l.sweepAt && now.Sub(l.swept) >= sweepPause {
+		l.sweep(now) // before the buckets are looked up: new ones are as full as those that it removes
 	}
-	return nil
+	buckets := make([]*bucket, len(limits))
+	for i, limit := range limits {
+		b := l.bucket(bucketKey{limit.Rule, limitKey(limit.Per, c, t)})
+		if wait := b.wait(limit, now); wait > 0 {
+			e := &excess{limit: *limit, wait: wait}
+			if b.full(limit) {
+				e.limit.Rate = 0
+			} else {
+				e.limit.Concurrent = 0
+			}
+			return nil, e
+		}
+		buckets[i] = b
+	}
+	return buckets, nil
 }
 
 // full reports whether as many calls run as may. The caller holds mu.
-func (b *bucket) full() bool { return b.limit.Concurrent > 0 && b.running >= b.limit.Concurrent }
-
-// excess says that reserve has refused a call. The caller holds mu.
-func (b *bucket) excess(wait time.Duration) *excess {
-	e := &excess{limit: b.limit, wait: wait}
-	if b.full() {
-		e.limit.Rate = 0
-	} else {
-		e.limit.Concurrent = 0
-	}
-	return e
+func (b *bucket) full(limit *policy.Limit) bool {
+	return limit.Concurrent > 0 && b.running >= limit.Concurrent
 }
 
-// reserve takes one call out of the rate, or says how long to wait for it. The
-// reservation is nil if there is nothing to release. The caller holds mu.
-func (b *bucket) reserve(now time.Time) (*rate.Reservation, time.Duration) {
-	if b.full() {
-		return nil, time.Second // it is not known when a call ends
+// usedAt returns how many calls count for the rate of a limit, and how many are forgotten in a second: as
+// many as the limit allows, or as it allowed when they were made. A limit that is lowered from 1000/h to 10/h
+// is thus free again in an hour, and not in a hundred. The caller holds mu.
+func (b *bucket) usedAt(limit *policy.Limit, now time.Time) (used, rate float64) {
+	rate = max(b.rate, limit.Rate)
+	return max(0, b.used-max(0, now.Sub(b.at).Seconds())*rate), rate
+}
+
+const (
+	roundingError = 1e-9 // of used
+	longestWait   = 1e9  // seconds, which fit into a time.Duration
+)
+
+// wait returns how long a call has to wait, 0 if the limit has room for it. The caller holds mu.
+func (b *bucket) wait(limit *policy.Limit, now time.Time) time.Duration {
+	switch {
+	case b.full(limit):
+		return time.Second // it is not known when a call ends
+	case limit.Rate == 0:
+		return 0
 	}
-	if b.rate == nil {
-		return nil, 0
+	used, rate := b.usedAt(limit, now)
+	over := used + 1 - float64(limit.Burst)
+	if over < roundingError {
+		return 0
 	}
-	r := b.rate.ReserveN(now, 1)
-	if wait := r.DelayFrom(now); wait > 0 {
-		r.CancelAt(now)
-		return nil, wait
+	return time.Duration(math.Ceil(min(over/rate, longestWait) * float64(time.Second)))
+}
+
+// count counts a call that begins. The caller holds mu.
+func (b *bucket) count(limit *policy.Limit, now time.Time) {
+	b.running++
+	if limit.Rate > 0 {
+		used, _ := b.usedAt(limit, now)
+		b.used, b.at, b.rate = used+1, now, limit.Rate
 	}
-	return r, 0
 }
 
 // limitKey returns the key under which a limit counts a call. A client cannot invent
@@ -216,38 +228,19 @@ func limitKey(per policy.Per, c *call.Call, t catalog.Target) string {
 	}
 }
 
-// bucket returns the bucket with the limit as it is now: another configuration may have
-// changed it. The caller holds mu.
-func (l *limiter) bucket(limit *policy.Limit, of string, now time.Time) *bucket {
-	key := bucketKey{limit.Rule, of}
+// bucket returns the bucket of a key. The caller holds mu.
+func (l *limiter) bucket(key bucketKey) *bucket {
+	if l.buckets == nil {
+		l.buckets = make(map[bucketKey]*bucket)
+	}
 	b := l.buckets[key]
-	if b == nil {
-		if l.buckets == nil {
-			l.buckets, l.sweepAt = make(map[bucketKey]*bucket), 1024
-		}
-		if len(l.buckets) >= l.sweepAt && now.Sub(l.swept) >= sweepPause {
-			l.sweep(now)
-		}
-		if len(l.buckets) >= maxBuckets {
-			key.of = shared
-			b = l.buckets[key]
-		}
+	if b == nil && len(l.buckets) >= maxBuckets {
+		key.of = shared
+		b = l.buckets[key]
 	}
 	if b == nil {
 		b = &bucket{}
 		l.buckets[key] = b
-	}
-	if b.limit != *limit {
-		switch {
-		case limit.Rate == 0:
-			b.rate = nil
-		case b.rate == nil:
-			b.rate = rate.NewLimiter(rate.Limit(limit.Rate), limit.Burst)
-		default:
-			b.rate.SetLimitAt(now, rate.Limit(limit.Rate))
-			b.rate.SetBurstAt(now, limit.Burst)
-		}
-		b.limit = *limit
 	}
 	return b
 }
@@ -255,7 +248,7 @@ func (l *limiter) bucket(limit *policy.Limit, of string, now time.Time) *bucket 
 // sweep removes the buckets that are as full as new ones. The caller holds mu.
 func (l *limiter) sweep(now time.Time) {
 	for key, b := range l.buckets {
-		if b.running == 0 && b.asking == 0 && (b.rate == nil || b.rate.TokensAt(now) >= float64(b.limit.Burst)) {
+		if used, _ := b.usedAt(&policy.Limit{}, now); used == 0 && b.running == 0 && b.asking == 0 {
 			delete(l.buckets, key)
 		}
 	}

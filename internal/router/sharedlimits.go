@@ -37,28 +37,29 @@ type LimitedCall interface {
 // maxFull bounds the limits that are remembered as reached.
 const maxFull = 4096
 
-// fullLimits are the limits that were reached when a call was last counted, until they have room again.
+// fullLimits are the limits that were reached when a call was last counted, until they have room again. A limit that
+// a reload has changed is another one.
 type fullLimits struct {
 	mu    sync.Mutex
-	until map[bucketKey]time.Time
+	until map[SharedLimit]time.Time
 }
 
-func (f *fullLimits) add(key bucketKey, until time.Time) {
+func (f *fullLimits) add(l SharedLimit, until time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.until == nil || len(f.until) >= maxFull {
-		f.until = make(map[bucketKey]time.Time)
+		f.until = make(map[SharedLimit]time.Time)
 	}
-	f.until[key] = until
+	f.until[l] = until
 }
 
 // wait returns how long a limit has no room, 0 if that is not known.
-func (f *fullLimits) wait(key bucketKey, now time.Time) time.Duration {
+func (f *fullLimits) wait(l SharedLimit, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	until, ok := f.until[key]
+	until, ok := f.until[l]
 	if ok && !now.Before(until) {
-		delete(f.until, key)
+		delete(f.until, l)
 	}
 	return max(0, until.Sub(now))
 }
@@ -80,8 +81,8 @@ func (r *Router) takeLimits(ctx context.Context, limits []*policy.Limit, c *call
 	running, reached, wait, err := r.sharedLimits.Take(ctx, shared)
 	switch {
 	case err == nil && reached >= 0:
-		l := &shared[reached]
-		r.full.add(bucketKey{l.Rule, l.Of}, r.limits.now().Add(wait))
+		l := shared[reached]
+		r.full.add(l, r.limits.now().Add(wait))
 		return nil, &excess{limit: l.Limit, wait: wait}, nil
 	case err == nil && running != nil:
 		return &reservation{shared: running}, nil, nil
@@ -106,7 +107,7 @@ func (r *Router) peekLimits(limits []*policy.Limit, c *call.Call, t catalog.Targ
 	}
 	now := r.limits.now()
 	for _, l := range limits {
-		if wait := r.full.wait(bucketKey{l.Rule, limitKey(l.Per, c, t)}, now); wait > 0 {
+		if wait := r.full.wait(SharedLimit{*l, limitKey(l.Per, c, t)}, now); wait > 0 {
 			return &excess{limit: *l, wait: wait}
 		}
 	}

@@ -104,6 +104,10 @@ func TestSharedLimitBeforeQuestion(t *testing.T) {
 		if refusal := h.peekLimits(limits, c, f.target); refusal == nil || refusal.wait != 3*time.Second {
 			t.Errorf("got %v", refusal)
 		}
+		raised := []*policy.Limit{{Rule: "a", Rate: 5, Burst: 5, Per: policy.PerRule}}
+		if refusal := h.peekLimits(raised, c, f.target); refusal != nil {
+			t.Errorf("a reload has raised the limit, and the user is not asked: %s", refusal)
+		}
 		time.Sleep(3 * time.Second)
 		if h.peekLimits(limits, c, f.target) != nil {
 			t.Error("refused for longer than said")

@@ -9,20 +9,23 @@ import (
 	"mcpgateway/internal/store"
 )
 
-// Each limit has a bucket of tokens, which is a hash with their number t at the time at, and the
-// holders that run, which are a sorted set by the ends of their leases. Times are microseconds of the
-// server's clock.
+// Each limit has a bucket of tokens, which is a hash, and the holders that run, which are a sorted set by the
+// ends of their leases. The hash has the number of tokens t at the time at, and the burst and the rate of the
+// limit at that time: when a reload changes the limit, the tokens that were taken stay taken, and come back
+// at the higher of both rates. Times are microseconds of the server's clock.
 const common = `
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
 local function text(n) return string.format('%.17g', n) end
 local function tokens(key, rate, burst)
-  local b = redis.call('HMGET', key, 't', 'at')
-  if not b[1] or not b[2] then return burst end
-  return math.min(burst, tonumber(b[1]) + math.max(0, now - tonumber(b[2])) * rate / 1000000)
+  local b = redis.call('HMGET', key, 't', 'at', 'burst', 'rate')
+  if not b[1] or not b[2] then return burst, rate end
+  local fill = math.max(rate, tonumber(b[4] or 0))
+  local left = burst - tonumber(b[3] or burst) + tonumber(b[1])
+  return math.min(burst, left + math.max(0, now - tonumber(b[2])) * fill / 1000000), fill
 end
 local function keep(key, rate, burst, n)
-  redis.call('HSET', key, 't', text(n), 'at', text(now))
+  redis.call('HSET', key, 't', text(n), 'at', text(now), 'burst', burst, 'rate', text(rate))
   redis.call('PEXPIRE', key, text(math.ceil(math.min((burst - n) / rate, 31536000) * 1000) + 1000))
 end
 local function hold(key, holder, lease)
@@ -43,8 +46,9 @@ for i = 1, #KEYS / 2 do
     if redis.call('ZCARD', KEYS[2*i]) >= l.concurrent then return {i - 1, 1000000} end
   end
   if l.rate > 0 then
-    l.tokens = tokens(KEYS[2*i-1], l.rate, l.burst)
-    if l.tokens < 1 - 1e-9 then return {i - 1, math.ceil((1 - l.tokens) / l.rate * 1000000)} end
+    local fill
+    l.tokens, fill = tokens(KEYS[2*i-1], l.rate, l.burst)
+    if l.tokens < 1 - 1e-9 then return {i - 1, math.ceil((1 - l.tokens) / fill * 1000000)} end
   end
 end
 for i, l in ipairs(limits) do
@@ -56,7 +60,7 @@ return {-1, 0}`)
 // giveBack undoes acquire for one limit.
 var giveBack = newScript(common + `
 local rate, burst = tonumber(ARGV[2]), tonumber(ARGV[3])
-if rate > 0 then keep(KEYS[1], rate, burst, math.min(burst, tokens(KEYS[1], rate, burst) + 1)) end
+if rate > 0 then keep(KEYS[1], rate, burst, math.min(burst, (tokens(KEYS[1], rate, burst)) + 1)) end
 redis.call('ZREM', KEYS[2], ARGV[1])
 return 0`)
 

@@ -130,16 +130,45 @@ func oneAcquires(t *testing.T, s store.Store) {
 	}
 }
 
-// A reload changes a limit: what was taken stays taken.
+// A reload changes a limit: what was taken stays taken, and a raised limit adds the difference at once.
 func changedLimits(t *testing.T, s store.Store) {
-	l := store.Limit{Key: unique("limit"), Rate: 0.001, Burst: 5, Concurrent: 5}
+	l := store.Limit{Key: unique("limit"), Rate: 0.001, Burst: 5, Concurrent: 2}
 	acquire(t, s, "a", -1, l)
 	acquire(t, s, "b", -1, l)
-	l.Concurrent, l.Burst = 2, 1
 	acquire(t, s, "c", 0, l)
-	l.Concurrent = 3
-	acquire(t, s, "c", -1, l) // the one token that fits into the smaller bucket
+	l.Concurrent, l.Burst = 9, 2
+	acquire(t, s, "c", 0, l) // two calls of two
+	l.Burst = 4
+	acquire(t, s, "c", -1, l)
+	acquire(t, s, "d", -1, l)
+	acquire(t, s, "e", 0, l)
+	l.Concurrent, l.Burst = 4, 9
+	acquire(t, s, "e", 0, l)
 	ok(t, s.Release(t.Context(), "a", l))
-	l.Burst = 5
-	acquire(t, s, "d", 0, l) // a larger bucket is not full at once
+	acquire(t, s, "e", -1, l)
+	l.Concurrent, l.Burst = 0, 3
+	if wait := acquire(t, s, "f", 0, l); wait < 2900*time.Second || wait > 3000*time.Second {
+		t.Errorf("the wait is %v, want that for three calls", wait)
+	}
+
+	// What was taken at a high rate is free again at that rate, and not at the low one of a lowered limit.
+	l = store.Limit{Key: unique("limit"), Rate: 100, Burst: 100}
+	for range 10 {
+		acquire(t, s, "a", -1, l)
+	}
+	l.Rate, l.Burst = 0.001, 2
+	polltest.Until(t, "a call fits again", func() bool {
+		reached, wait, err := s.Acquire(t.Context(), "b", lease, l)
+		ok(t, err)
+		if wait > time.Second {
+			t.Fatalf("the wait is %v", wait)
+		}
+		return reached < 0
+	})
+	for range 2 {
+		if reached, _, err := s.Acquire(t.Context(), "b", lease, l); err != nil || reached == 0 {
+			return
+		}
+	}
+	t.Error("the lowered limit is not applied")
 }

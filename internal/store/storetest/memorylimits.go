@@ -4,15 +4,27 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"mcpgateway/internal/store"
 )
 
-// counter counts the calls of one limit.
+// counter counts the calls of one limit. It does not depend on the numbers of the limit, which may change.
 type counter struct {
-	rate    *rate.Limiter        // nil without a rate
+	used    float64              // calls that counted for the rate at the time at
+	at      time.Time            // of the last call that was counted
+	rate    float64              // of the limit at that time
 	running map[string]time.Time // the ends of the leases, by holder
+}
+
+// wait returns how long a call has to wait for the rate of a limit.
+func (c *counter) wait(l store.Limit, now time.Time) time.Duration {
+	used, rate := c.usedAt(l, now)
+	return time.Duration((used + 1 - float64(l.Burst)) / rate * float64(time.Second))
+}
+
+// usedAt returns how many calls count, and how many are forgotten in a second.
+func (c *counter) usedAt(l store.Limit, now time.Time) (used, rate float64) {
+	rate = max(c.rate, l.Rate)
+	return max(0, c.used-now.Sub(c.at).Seconds()*rate), rate
 }
 
 // idle returns how long a limit must be remembered that nobody uses: until all of its rate can be
@@ -28,22 +40,13 @@ func idle(l store.Limit) time.Duration {
 // maxIdle bounds how long a limit is remembered.
 const maxIdle = 365 * 24 * time.Hour
 
-// counter returns the counter of a limit as it is now. The caller holds mu.
+// counter returns the counter of a limit. The caller holds mu.
 func (m *Memory) counter(l store.Limit, now time.Time) *counter {
 	it := m.at(l.Key, idle(l))
 	if it.limit == nil {
 		it.limit = &counter{running: make(map[string]time.Time)}
 	}
 	c := it.limit
-	switch {
-	case l.Rate == 0:
-		c.rate = nil
-	case c.rate == nil:
-		c.rate = rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
-	default:
-		c.rate.SetLimitAt(now, rate.Limit(l.Rate))
-		c.rate.SetBurstAt(now, l.Burst)
-	}
 	for holder, ends := range c.running {
 		if !now.Before(ends) {
 			delete(c.running, holder)
@@ -62,20 +65,18 @@ func (m *Memory) Acquire(ctx context.Context, holder string, lease time.Duration
 		if l.Concurrent > 0 && len(c.running) >= l.Concurrent {
 			return i, time.Second, ctx.Err() // it is not known when a call ends
 		}
-		if c.rate == nil {
+		if l.Rate == 0 {
 			continue
 		}
-		r := c.rate.ReserveN(now, 1)
-		wait := r.DelayFrom(now)
-		r.CancelAt(now)
-		if wait > 0 {
+		if wait := c.wait(l, now); wait > 0 {
 			return i, wait, ctx.Err()
 		}
 	}
 	for _, l := range limits {
 		c := m.counter(l, now)
-		if c.rate != nil {
-			c.rate.AllowN(now, 1)
+		if l.Rate > 0 {
+			used, _ := c.usedAt(l, now)
+			c.used, c.at, c.rate = used+1, now, l.Rate
 		}
 		if l.Concurrent > 0 {
 			c.running[holder] = now.Add(lease)
