@@ -199,20 +199,7 @@ func (i *issuer) examineTimes(x *Examination, claims wire.Value) time.Time {
 }
 
 // joined joins texts of a token for people.
-func joined(list []string) string {
-	var b strings.Builder
-	for i, s := range list {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		if i == maxLoggedList {
-			b.WriteString("…")
-			break
-		}
-		b.WriteString(plaintext.Clip(s, maxLogged))
-	}
-	return b.String()
-}
+func joined(list []string) string { return strings.Join(plaintext.ClipList(list), ", ") }
 
 // Configured returns the sender of the API key or of the certificates that give a subject,
 // by the method of authentication: groups, scopes, profiles and, for a key, the expiry. Of

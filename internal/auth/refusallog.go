@@ -17,9 +17,8 @@ import (
 
 // Bounds of what the log and explain repeat of a token.
 const (
-	maxLogged     = 256 // bytes of one value
-	maxLoggedList = 10  // elements of a list
-	maxLoggedID   = 64  // bytes of a key ID in a sentence
+	maxLogged   = 256 // bytes of one value
+	maxLoggedID = 64  // bytes of a key ID in a sentence
 )
 
 // logCategory returns the category of the log line about a refused request. There are at most two
@@ -195,17 +194,8 @@ func logTime(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // addList adds a list of texts, of which it clips the ends.
 func addList(e zapcore.ObjectEncoder, name string, list []string) error {
-	if len(list) == 0 {
-		return nil
+	if len(list) > 0 {
+		zap.Strings(name, plaintext.ClipList(list)).AddTo(e)
 	}
-	return e.AddArray(name, zapcore.ArrayMarshalerFunc(func(a zapcore.ArrayEncoder) error {
-		for i, s := range list {
-			if i == maxLoggedList {
-				a.AppendString("…")
-				break
-			}
-			a.AppendString(plaintext.Clip(s, maxLogged))
-		}
-		return nil
-	}))
+	return nil
 }

@@ -70,7 +70,8 @@ type auditLine struct{ b []byte }
 
 var auditLines = sync.Pool{New: func() any { return new(auditLine) }}
 
-func newAuditLine(event string, c *call.Call) *auditLine {
+// newAuditLine begins a line. The line of a refusal has the groups and scopes of the principal, which may be why.
+func newAuditLine(event string, c *call.Call, refusal bool) *auditLine {
 	l := auditLines.Get().(*auditLine)
 	l.b = append(l.b[:0], `{"time":"`...)
 	l.b = plaintext.AppendTime(l.b, time.Now()) // the form of the log, too
@@ -86,6 +87,10 @@ func newAuditLine(event string, c *call.Call) *auditLine {
 	l.text("proof", c.Principal.AuthMethod, maxAuditName)
 	if c.Principal.KeyID != "" {
 		l.text("key", c.Principal.KeyID, maxAuditName)
+	}
+	if refusal {
+		l.texts("groups", plaintext.ClipList(c.Principal.Groups))
+		l.texts("scopes", plaintext.ClipList(c.Principal.Scopes))
 	}
 	l.b = append(l.b, '}')
 	if c.By != "" {
@@ -108,8 +113,11 @@ func (l *auditLine) text(name, value string, most int) {
 	l.b = wire.AppendString(l.b, plaintext.Clip(value, most))
 }
 
-// texts adds a list of words of the gateway.
+// texts adds a list whose length is bounded, unless it is empty.
 func (l *auditLine) texts(name string, values []string) {
+	if len(values) == 0 {
+		return
+	}
 	l.b = append(append(append(l.b, `,"`...), name...), `":`...)
 	for i, v := range values {
 		l.b = append(l.b, "[,"[min(i, 1)])
@@ -189,7 +197,7 @@ func (l *auditLine) free() {
 
 // record writes the line of a decision. The error is errUnaudited.
 func (a *Audit) record(event string, c *call.Call, it *auditedItem, d *policy.Decision) error {
-	l := newAuditLine(event, c)
+	l := newAuditLine(event, c, d.Denied())
 	defer l.free()
 	if c.Trace != nil && c.Trace.First != "" {
 		l.text("first_request", c.Trace.First, maxAuditName)
@@ -212,7 +220,7 @@ func (a *Audit) consent(c *call.Call, public, outcome string) error {
 	if outcome == askAnswered {
 		outcome = "accepted"
 	}
-	l := newAuditLine(auditConsent, c)
+	l := newAuditLine(auditConsent, c, false)
 	defer l.free()
 	l.text("item", public, maxAuditItem)
 	l.text("outcome", outcome, maxAuditName)
@@ -232,7 +240,8 @@ func (r *Router) auditEnd(c *call.Call, public string, log *logFields, res call.
 	if errors.Is(err, errUnaudited) {
 		return // nothing was done, and no line can be written
 	}
-	l := newAuditLine(auditEnd, c)
+	outcome := log.outcomeOf(c, res.Raw, err)
+	l := newAuditLine(auditEnd, c, isRefusal(outcome))
 	defer l.free()
 	upstream := log.named()
 	if upstream == "" { // the client may have made up the name
@@ -244,7 +253,6 @@ func (r *Router) auditEnd(c *call.Call, public string, log *logFields, res call.
 	if upstream != "" {
 		l.text("upstream", upstream, maxAuditName)
 	}
-	outcome := log.outcomeOf(c, res.Raw, err)
 	l.text("outcome", outcome, maxAuditName)
 	switch rpc, ok := errors.AsType[*wire.Error](err); {
 	case ok:
@@ -255,12 +263,8 @@ func (r *Router) auditEnd(c *call.Call, public string, log *logFields, res call.
 	if reason := r.reasonOf(outcome, c, log, err); reason != "" {
 		l.text("reason", reason, 2*maxReason) // it is bounded already
 	}
-	if len(log.asks) > 0 {
-		l.texts("asks", log.asks)
-	}
-	if len(log.violations) > 0 {
-		l.texts("violations", log.violations)
-	}
+	l.texts("asks", log.asks)
+	l.texts("violations", log.violations)
 	l.b = append(l.b, `,"duration_ms":`...)
 	l.b = strconv.AppendFloat(l.b, milliseconds(duration), 'f', -1, 64)
 	r.audit.To.After(l.end())

@@ -177,6 +177,16 @@ const (
 	outcomeUnconfirmed = "unconfirmed"  // a rule has the user confirm the call, and the user did not
 )
 
+// isRefusal reports whether a call with this outcome was refused by a rule, or for lack of one. The log and the audit
+// then have the groups and scopes of the principal, on which rules depend.
+func isRefusal(outcome string) bool {
+	switch outcome {
+	case outcomeRefused, outcomeLimited, outcomeUnconfirmed:
+		return true
+	}
+	return false
+}
+
 func outcomeOf(err error) string {
 	if err == nil {
 		return outcomeOK
@@ -249,7 +259,7 @@ func (l *logFields) decision(it *auditedItem, d *policy.Decision) {
 }
 
 // maxFields is the number of fields of the log line of a call.
-const maxFields = 15
+const maxFields = 17
 
 // milliseconds is a duration as the log and the audit have it.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -300,6 +310,16 @@ func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, e
 	fields = append(fields, zap.String("outcome", outcome))
 	if reason := r.reasonOf(outcome, c, log, err); reason != "" {
 		fields = append(fields, zap.String("reason", reason))
+	}
+	if isRefusal(outcome) {
+		for _, f := range []struct {
+			name string
+			list []string
+		}{{"groups", c.Principal.Groups}, {"scopes", c.Principal.Scopes}} {
+			if len(f.list) > 0 {
+				fields = append(fields, zap.Strings(f.name, plaintext.ClipList(f.list)))
+			}
+		}
 	}
 	if len(log.asks) > 0 {
 		fields = append(fields, zap.Strings("asks", log.asks))
