@@ -22,7 +22,7 @@ type EndedCall struct {
 	At       time.Time // when it began
 	Duration time.Duration
 	Method   string
-	Upstream string // "" if none was reached
+	Upstream string // that has the item, whether or not it was reached; "" if none has
 	Item     string // "" if the client may have written a part of its name
 	Rule     string // that decided
 	Outcome  string
@@ -36,7 +36,7 @@ func (r *Router) watched() bool { return r.watcher != nil && r.watcher.Watching(
 func (r *Router) watch(c *call.Call, log *logFields, begin time.Time, duration time.Duration, res wire.Raw, err error) {
 	outcome := log.outcomeOf(c, res, err)
 	r.watcher.Ended(&EndedCall{
-		Call: c, At: begin, Duration: duration, Method: labelOf(c), Upstream: log.upstream, Item: log.item, Rule: log.rule,
+		Call: c, At: begin, Duration: duration, Method: labelOf(c), Upstream: log.named(), Item: log.item, Rule: log.rule,
 		Outcome: outcome, Reason: r.reasonOf(outcome, c, log, err), Own: log.own,
 	})
 }

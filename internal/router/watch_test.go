@@ -3,6 +3,8 @@ package router
 import (
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
 )
@@ -41,5 +43,20 @@ func TestWatchedCalls(t *testing.T) {
 	}
 	if got := w.got[1]; got.Outcome != outcomeRefused || got.Upstream != "" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A call that policy refuses has the upstream of its item, as in the log. The metrics do not count it for that upstream,
+// at which the caller sees no such item.
+func TestWatchedRefusals(t *testing.T) {
+	h := routerWithRules(t, nil, filesSource(t), byRules...)
+	w := &watcher{on: true}
+	h.watcher = w
+	_, _ = h.Handle(t.Context(), newCall("prompts/get", `{"name":"files__explain"}`, nil)) // the outcome is what the test looks at
+	if len(w.got) != 1 || w.got[0].Outcome != outcomeRefused || w.got[0].Upstream != "files" || w.got[0].Item != "files__explain" {
+		t.Errorf("%+v", w.got)
+	}
+	if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues("prompts/get", "", "refused")); n != 1 {
+		t.Errorf("requests_total of refused calls is %v, want 1", n)
 	}
 }
