@@ -103,8 +103,15 @@ func (h *sessionsRig) run(t *testing.T, o Options) {
 	h.serve(t, NewSessions(o))
 }
 
-// serve runs s until the test ends.
+// serve runs s until the test ends, and waits for its catalog.
 func (h *sessionsRig) serve(t *testing.T, s *Sessions) {
+	t.Helper()
+	h.start(t, s)
+	h.watch.wait(t, func(s connector.Snapshot) bool { return isReady(s) || s.State == connector.Idle })
+}
+
+// start runs s until the test ends.
+func (h *sessionsRig) start(t *testing.T, s *Sessions) {
 	t.Helper()
 	h.Sessions = s
 	ctx, cancel := context.WithCancel(context.Background())
@@ -116,7 +123,6 @@ func (h *sessionsRig) serve(t *testing.T, s *Sessions) {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	h.watch.wait(t, func(s connector.Snapshot) bool { return isReady(s) || s.State == connector.Idle })
 }
 
 // legacyCall returns a call of a legacy client with these capabilities.

@@ -16,8 +16,9 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// noteAnswer tells the breaker that the server is alive.
+// noteAnswer tells the breaker and the catalog session that the server is alive.
 func (c *Connector) noteAnswer() {
+	c.retryCatalogSession()
 	if c.breaker.answered() {
 		c.moving.Store(false)
 		c.logBreakerClosed()

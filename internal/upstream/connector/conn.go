@@ -41,6 +41,14 @@ func (c *Connector) SessionKind() protocol.SessionKind {
 // Retry has the next attempt made soon, if there is no conversation. It does not block.
 func (c *Connector) Retry() { protocol.Poke(c.signals.attempt) }
 
+// retryCatalogSession has the session that gathers the catalog connect soon if it rests after a failure, since this
+// session with the same server works.
+func (c *Connector) retryCatalogSession() {
+	if b := c.o.Beside; b != nil && b.current() == nil {
+		protocol.Poke(b.signals.reached)
+	}
+}
+
 // AwaitSettled waits until the first attempt to gather lists has ended, at most
 // StartupWait.
 func (c *Connector) AwaitSettled(ctx context.Context) {

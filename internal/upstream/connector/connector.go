@@ -49,6 +49,7 @@ type Connector struct {
 	// The goroutine of Run alone uses the fields below.
 
 	began         time.Time // when the last attempt began
+	prompted      bool      // the last rest ended because another session works
 	address       int       // the one of the last conversation
 	hasGatherSlot bool
 
@@ -230,6 +231,7 @@ func (c *Connector) converse(ctx context.Context, conn protocol.Conn, h protocol
 		settle()
 	}
 	c.countUp(c.o.Metrics.opened)
+	c.retryCatalogSession()
 	c.o.Logger.Debug("connected", zap.String("revision", string(h.Revision)))
 	c.reportExtensions(h)
 	if c.breaker.connected(c.noteAddress(conn)) {
@@ -323,9 +325,9 @@ func (c *Connector) down(why error, attempted bool) {
 // passingCheck is how often a connector at rest asks whether an error has passed.
 const passingCheck = time.Second
 
-// rest waits between two attempts. It ends early when a call wants an attempt or the cause of err has
-// passed, but not before protocol.AttemptGap has passed since the last one began, and never before the
-// time that the server asks for. It returns false if ctx ends.
+// rest waits between two attempts. It ends early when a call wants an attempt, another session works or the
+// cause of err has passed, but not before protocol.AttemptGap has passed since the last one began, and never
+// before the time that the server asks for. It returns false if ctx ends.
 func (c *Connector) rest(ctx context.Context, pause time.Duration, err error) bool {
 	later := retryAfter(err)
 	asked := time.Now().Add(later)
@@ -338,6 +340,13 @@ func (c *Connector) rest(ctx context.Context, pause time.Duration, err error) bo
 		defer ticker.Stop()
 		checks = ticker.C
 	}
+	reached := c.signals.reached
+	if f, ok := errors.AsType[*protocol.CallError](err); c.prompted || ok && f.NoCredentials && !f.Temporary {
+		// The server may refuse only this session: it has one attempt more for each pause, not one for each
+		// call. Another session may also have credentials that this one lacks.
+		reached = nil
+	}
+	c.prompted = false
 	for early := false; !early; {
 		select {
 		case <-timer.C:
@@ -346,6 +355,8 @@ func (c *Connector) rest(ctx context.Context, pause time.Duration, err error) bo
 			return false
 		case <-c.signals.attempt:
 			early = true
+		case <-reached:
+			early, c.prompted = true, true
 		case <-checks:
 			early = passed()
 		}

@@ -25,8 +25,9 @@ type Options struct {
 	Session Session
 	// OnePrincipal says that all calls of the session are of one principal.
 	OnePrincipal bool
-	// Beside is the connector of another session with the same upstream. Both share one
-	// limit of calls, and the facts about tools unless this one gathers lists itself.
+	// Beside is the connector of the session with the same upstream that gathers the catalog.
+	// Both share one limit of calls, and the facts about tools unless this one gathers lists
+	// itself. Beside connects soon if it rests after a failure while this one works.
 	Beside *Connector
 
 	Limits Limits

@@ -31,6 +31,7 @@ type state struct {
 // signals wake the goroutines of a connector. Each channel has capacity 1.
 type signals struct {
 	attempt       chan struct{} // a call waits for an attempt
+	reached       chan struct{} // another session with the server works
 	lists         chan struct{} // there are lists to gather
 	subscriptions chan struct{} // there are unsynced subscriptions
 	logLevel      chan struct{} // the server may have to be told another log level
@@ -42,12 +43,12 @@ type signals struct {
 
 func newSignals() signals {
 	token := func() chan struct{} { return make(chan struct{}, 1) }
-	return signals{token(), token(), token(), token(), token(), token(), token()}
+	return signals{token(), token(), token(), token(), token(), token(), token(), token()}
 }
 
 // clear forgets what a former conversation left.
 func (s *signals) clear() {
-	for _, ch := range []chan struct{}{s.lists, s.subscriptionsLost, s.logLevelLost, s.missed} {
+	for _, ch := range []chan struct{}{s.reached, s.lists, s.subscriptionsLost, s.logLevelLost, s.missed} {
 		select {
 		case <-ch:
 		default:
