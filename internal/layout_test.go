@@ -27,6 +27,7 @@ var mayImport = map[string]struct {
 	"call":       {[]string{"wire", "gzipped"}, "the inner shape is nearly a leaf: what it imports, everyone does"},
 	"namespace":  {[]string{"wire", "call"}, "naming is pure: no table, no policy, no transport"},
 	"canonical":  {nil, "the spelling of a URI does not depend on who may read it"},
+	"advice":     {nil, "an advised command is completed without regard to what it does"},
 	"glob":       {nil, "policy and configuration share globs, and know nothing of each other"},
 	"plaintext":  {nil, "questions about characters and words depend on nothing of ours"},
 	"policy":     {[]string{"wire", "call"}, "a decision depends on the item and the principal alone"},
@@ -49,9 +50,9 @@ var mayImport = map[string]struct {
 
 	"personal": {[]string{"call", "catalog", "conform", "policy", "router", "upstream", "upstream/connector"}, "the tables of principals depend on what sessions list and on how the gateway builds a table, which is handed in"},
 
-	"clientauth": {[]string{"auth", "call", "config", "endpoint", "ruleset"}, "how clients authenticate depends on the configuration alone, not on a gateway that runs"},
+	"clientauth": {[]string{"advice", "auth", "call", "config", "endpoint", "ruleset"}, "how clients authenticate depends on the configuration alone, not on a gateway that runs"},
 
-	"granting": {[]string{"call", "catalog", "credentials", "router", "upstream", "wire"}, "it stands between the router and the sessions of an upstream, and nowhere else"},
+	"granting": {[]string{"advice", "call", "catalog", "credentials", "router", "upstream", "wire"}, "it stands between the router and the sessions of an upstream, and nowhere else"},
 
 	"metatool": {[]string{"toolschema", "fairshare", "script", "wire", "call", "catalog", "profile", "content", "search", "results"}, "own tools see one view and call through the pipeline: they know neither upstreams nor the router"},
 
@@ -61,7 +62,7 @@ var mayImport = map[string]struct {
 	"frontend/stream":  {[]string{"wire", "fairshare"}, "a stream carries messages without regard to who sends them"},
 
 	"auth":                  {[]string{"wire", "call", "endpoint", "origin", "plaintext", "ttlcache", "oauthmeta"}, "the edges meet in the inner shape and never know one another or the router"},
-	"credentials":           {[]string{"wire", "call", "atomicfile", "origin", "ttlcache", "oauthmeta", "plaintext", "store"}, "credentials for upstreams never meet the credentials of clients; they share the principal only"},
+	"credentials":           {[]string{"advice", "wire", "call", "atomicfile", "origin", "ttlcache", "oauthmeta", "plaintext", "store"}, "credentials for upstreams never meet the credentials of clients; they share the principal only"},
 	"store":                 {[]string{"seal"}, "values are kept without regard to their meaning: those who share something say what it is"},
 	"store/redis":           {[]string{"store"}, "a store keeps what it is given: those who share something say what it is"},
 	"store/storetest":       {[]string{"store", "polltest"}, "what every store passes knows none of them"},
@@ -74,9 +75,9 @@ var mayImport = map[string]struct {
 	"replica/lease":         {[]string{"store"}, "a lease is held without regard to what it is for"},
 	"replica/opensessions":  {[]string{"store"}, "sessions are noted without regard to what they are for"},
 	"replica/remote":        {[]string{"wire", "call", "replica", "store"}, "a call is passed on without regard to what it is about"},
-	"config":                {[]string{"configfile", "glob"}, "config knows gateway.yaml only; the gateway package translates"},
+	"config":                {[]string{"advice", "configfile", "glob"}, "config knows gateway.yaml only; the gateway package translates"},
 	"configfile":            {nil, "it knows the languages of files and no keys"},
-	"hostimport":            {[]string{"config", "configfile"}, "other programs' files become a gateway.yaml, and nothing else comes of them"},
+	"hostimport":            {[]string{"advice", "config", "configfile"}, "other programs' files become a gateway.yaml, and nothing else comes of them"},
 	"instance":              {nil, "a socket is found without regard to what is asked through it"},
 	"hostconfig":            {[]string{"atomicfile", "origin"}, "the file of a host is edited without regard to who asks"},
 	"endpoint":              {nil, "which profile a request gets depends on the request, and on what the principal has"},
@@ -95,8 +96,8 @@ var mayImport = map[string]struct {
 	"atomicfile":            {nil, "a file is locked and replaced without regard to its content"},
 	"tlsfiles":              {nil, "files of TLS are read without regard to who serves with them"},
 	"statedir":              {[]string{"wire", "atomicfile"}, "files in the state folder are data; gateway says what they mean"},
-	"pins":                  {[]string{"wire", "atomicfile", "configfile", "statedir"}, "a definition is accepted by its digest, without regard to who lists it"},
-	"inspect":               {[]string{"requestid", "wire", "call", "catalog", "endpoint", "policy", "profile", "conform", "toolschema", "upstream", "upstream/connector"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},
+	"pins":                  {[]string{"advice", "wire", "atomicfile", "configfile", "statedir"}, "a definition is accepted by its digest, without regard to who lists it"},
+	"inspect":               {[]string{"advice", "requestid", "wire", "call", "catalog", "endpoint", "policy", "profile", "conform", "toolschema", "upstream", "upstream/connector"}, "an inspection declares what it reads of the gateway, so that the admin address can show it"},
 	"telemetry":             {nil, "each package owns its metrics and is handed a registry"},
 	"tracing":               {[]string{"wire", "call"}, "spans are made of calls and stages, wherever those happen: everyone reaches it through call"},
 	"admin":                 {[]string{"origin"}, "health and metrics are handed in as functions"},
@@ -114,7 +115,7 @@ var mayImport = map[string]struct {
 	"upstream/connector":            {[]string{"wire", "call", "upstream/diagnose", "upstream/protocol"}, "a connector knows neither who shares its session nor a transport: both are handed in"},
 	"upstream/upstreamtest":         {[]string{"wire", "call"}, "the tests of upstream and of the packages below it share one server, so it imports none of them"},
 	"upstream/protocol":             {[]string{"wire", "call"}, "the contract of conversations knows neither connectors nor transports"},
-	"upstream/diagnose":             {[]string{"upstream/process"}, "an error is explained without regard to the transport that met it"},
+	"upstream/diagnose":             {[]string{"advice", "upstream/process"}, "an error is explained without regard to the transport that met it"},
 	"upstream/transport":            {[]string{"upstream/process", "upstream/protocol", "upstream/transport/stdio", "upstream/transport/inproc", "upstream/transport/httpconn", "upstream/transport/streamable", "upstream/transport/sse"}, "one table lists the transports, and nothing else chooses among them"},
 	"upstream/transport/line":       {[]string{"wire", "call", "ratelog", "upstream/diagnose", "upstream/process", "upstream/protocol"}, "a transport knows the contract and never a connector"},
 	"upstream/transport/httpconn":   {[]string{"wire", "call", "ratelog", "requestid", "http1", "sockio", "oauthmeta", "upstream/diagnose", "upstream/protocol"}, "a transport knows the contract and never a connector"},

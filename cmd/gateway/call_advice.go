@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
@@ -150,7 +151,7 @@ func (o *callOptions) namesHint() string {
 	case o.profile != "":
 		list += " --profile " + o.profile
 	}
-	return " (" + list + " shows the names)"
+	return " (" + list + advice.ConfigFlag() + " shows the names)"
 }
 
 // failure is the error of a call as text for people.

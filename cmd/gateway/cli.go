@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 )
@@ -30,6 +31,7 @@ type usageError struct{ error }
 
 // run executes the command without ending the process.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	defer advice.SetConfigFlag("") // tests call run several times
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -128,8 +130,13 @@ func newRoot() *cobra.Command {
 }
 
 // checkFlags refuses empty values of flags, for example from a shell variable that is not set, and
-// negative durations. The verb would do something else than the user expects.
+// negative durations. The verb would do something else than the user expects. Messages advise commands for the same configuration.
 func checkFlags(cmd *cobra.Command, _ []string) error {
+	file := ""
+	if f := cmd.Flags().Lookup("config"); f != nil {
+		file = f.Value.String()
+	}
+	advice.SetConfigFlag(withConfig(file))
 	for _, name := range []string{"config", "url", "listen", "admin-listen", "log-level", "output", "args", "kind", "id", "http", "name", "file", "principal", "issuer", "token", "profile"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return usageError{fmt.Errorf("--%s is empty: give it a value, or remove it", name)}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/credentials"
@@ -99,7 +100,7 @@ func grantsOf(ctx context.Context, cfg *config.Config, upstream string) ([]crede
 	}
 	found := slices.DeleteFunc(all, func(g credentials.Grant) bool { return g.Upstream != name })
 	if len(found) == 0 && !slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name }) {
-		return nil, fmt.Errorf("there is no upstream %s; gateway grants lists all grants", upstream)
+		return nil, fmt.Errorf("there is no upstream %s; gateway grants%s lists all grants", upstream, advice.ConfigFlag())
 	}
 	return found, nil
 }
@@ -191,7 +192,7 @@ func printGrantsJSON(out io.Writer, cfg *config.Config, all []credentials.Grant)
 
 func printGrants(out io.Writer, cfg *config.Config, all []credentials.Grant, lost []gateway.LostGrant) error {
 	if len(all) == 0 && len(lost) == 0 {
-		folded(out, "Nobody has granted access. gateway login UPSTREAM gives a grant for an upstream with auth: {kind: user}.\n")
+		folded(out, "Nobody has granted access. gateway login UPSTREAM%s gives a grant for an upstream with auth: {kind: user}.\n", advice.ConfigFlag())
 		return nil
 	}
 	if len(all) > 0 {
@@ -200,7 +201,7 @@ func printGrants(out io.Writer, cfg *config.Config, all []credentials.Grant, los
 		}
 	}
 	for _, l := range lost {
-		folded(out, "%s: %s: run gateway login %[1]s\n", l.Upstream, l.Why)
+		folded(out, "%s: %s: run gateway login %[1]s%[3]s\n", l.Upstream, l.Why, advice.ConfigFlag())
 	}
 	return nil
 }
@@ -351,7 +352,7 @@ func (o *logoutOptions) choose(all []credentials.Grant, upstream string) ([]cred
 		case o.subject != "":
 			have = fmt.Sprintf("%q has granted no", o.subject)
 		}
-		return nil, fmt.Errorf("%s access to %s; gateway grants lists all grants", have, upstream)
+		return nil, fmt.Errorf("%s access to %s; gateway grants%s lists all grants", have, upstream, advice.ConfigFlag())
 	case len(chosen) > 1 && !o.everybody && o.subject != "" && o.issuer == "" && chosen[0].PrincipalIssuer != chosen[1].PrincipalIssuer:
 		return nil, usageError{fmt.Errorf("several principals have the subject %s; add --issuer %s or another one", o.subject, chosen[0].PrincipalIssuer)}
 	}

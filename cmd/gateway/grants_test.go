@@ -91,8 +91,8 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	}
 	want("no grants", verb(t, "grants", "-c", file), `^Nobody has granted access\. .*\n0$`)
 	want("no grants, JSON", verb(t, "grants", "-c", file, "--json"), `^\[\]\n0$`)
-	want("logout without a grant", verb(t, "logout", "tickets", "-c", file), `you have granted no access to tickets; gateway grants lists all grants\n1$`)
-	want("logout of everybody without a grant", verb(t, "logout", "tickets", "-c", file, "--all"), `^gateway: nobody has granted access to tickets; gateway grants lists all grants\n1$`)
+	want("logout without a grant", verb(t, "logout", "tickets", "-c", file), `you have granted no access to tickets; gateway grants -c `+file+` lists all grants\n1$`)
+	want("logout of everybody without a grant", verb(t, "logout", "tickets", "-c", file, "--all"), `^gateway: nobody has granted access to tickets; gateway grants -c `+file+` lists all grants\n1$`)
 	want("logout from nothing", verb(t, "logout", "-c", file), `needs one argument, UPSTREAM, and got 0; there is no grant\n(?s:.*)\n2$`)
 	want("login", verb(t, "login", "tickets", "-c", file), `^Open this URL in a browser and log in:(?s:.*)Access to tickets is granted\. A running gateway uses it within a few seconds\.\nNext: gateway list tools -c \S+ shows its tools, gateway call NAME -c \S+ calls one\.\n0$`)
 
@@ -107,7 +107,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 		t.Errorf("got %+v", g)
 	}
 	want("logout from what", verb(t, "logout", "-c", file), `needs one argument, UPSTREAM, and got 0; there are grants for tickets\n(?s:.*)\n2$`)
-	want("another upstream", verb(t, "grants", "nobody", "-c", file), `there is no upstream nobody; gateway grants lists all grants\n1$`)
+	want("another upstream", verb(t, "grants", "nobody", "-c", file), `there is no upstream nobody; gateway grants -c `+file+` lists all grants\n1$`)
 	want("another principal", verb(t, "logout", "tickets", "-c", file, "--principal", "alice"), `"alice" has granted no access to tickets.*\n1$`)
 	want("contradictory flags", verb(t, "logout", "tickets", "-c", file, "--principal", "alice", "--all"), `give --all, or --principal(?s:.*)\n2$`)
 	want("an empty subject", verb(t, "logout", "tickets", "-c", file, "--principal", ""), `--principal is empty(?s:.*)\n2$`)
@@ -122,7 +122,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	as.SetLifetime(time.Second)
 	verb(t, "login", "tickets", "-c", file)
 	as.RevokeRefreshTokens()
-	const refused = `the authorization server refused your grant \(invalid_grant\): run gateway login tickets\n`
+	refused := `the authorization server refused your grant \(invalid_grant\): run gateway login tickets -c ` + file + `\n`
 	polltest.Until(t, "the token expires, and its grant is refused", func() bool {
 		return strings.Contains(verb(t, "check", "-c", file), "the authorization server refused your grant")
 	})
@@ -132,7 +132,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	want("logout of another principal", verb(t, "logout", "tickets", "-c", file, "--principal", "alice"), `"alice" has granted no access to tickets.*\n1$`)
 	want("logout of a refused grant", verb(t, "logout", "tickets", "-c", file), `^tickets: the authorization server refused your grant \(invalid_grant\); it is removed\.\n0$`)
 	want("after logout of a refused grant", verb(t, "grants", "-c", file), `^Nobody has granted access`)
-	want("another logout", verb(t, "logout", "tickets", "-c", file), `you have granted no access to tickets; gateway grants lists all grants\n1$`)
+	want("another logout", verb(t, "logout", "tickets", "-c", file), `you have granted no access to tickets; gateway grants -c `+file+` lists all grants\n1$`)
 	want("login again", verb(t, "login", "tickets", "-c", file), `Access to tickets is granted\..*\nNext: .*\n0$`)
 	want("another grant", verb(t, "grants", "-c", file), `\ntickets +this[^\n]*\n0$`)
 	verb(t, "logout", "tickets", "-c", file)

@@ -268,7 +268,7 @@ func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 
 // withConfig is the flag of a command that names a configuration, "" for the one that run would use.
 func withConfig(file string) string {
-	if file == "" {
+	if file == "" || sameFile(file, new(runOptions).configPath()) {
 		return ""
 	}
 	return " -c " + shellWord(file)
@@ -284,7 +284,7 @@ func shellPath(name string) string {
 
 // shellWord quotes a word for a shell if that is necessary.
 func shellWord(word string) string {
-	if strings.ContainsAny(word, " '\"$") {
+	if strings.ContainsAny(word, " \t\n'\"\\$`&;|<>()*?[!#") {
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
 	return word

@@ -65,7 +65,7 @@ func newInit() *cobra.Command {
 
 func (o *initOptions) run(cmd *cobra.Command, name string) error {
 	if _, err := os.Lstat(name); err == nil && !o.force {
-		return fmt.Errorf("%s exists already; add servers to it with gateway add or gateway import --merge, or replace it with --force", name)
+		return fmt.Errorf("%[1]s exists already; add servers to it with gateway add%[2]s or gateway import --merge%[2]s, or replace it with --force", name, withConfig(name))
 	}
 	if err := checkFolder(name); err != nil {
 		return err // before a question
@@ -78,10 +78,7 @@ func (o *initOptions) run(cmd *cobra.Command, name string) error {
 	if err := writeNew(cmd.Context(), out, name, o.force); err != nil {
 		return err
 	}
-	in := ""
-	if name != "gateway.yaml" {
-		in = withConfig(name)
-	}
+	in := withConfig(name)
 	imported := 0
 	if take {
 		opened := runOptions{file: name}

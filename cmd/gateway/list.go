@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/config"
@@ -146,8 +147,8 @@ func (o *listOptions) nothing(v *gateway.InProcess, inProfile [call.Kinds]int, k
 	case selected == 0:
 		return fmt.Sprintf("the upstreams have %s, and the profile %s selects none: change profiles.%[2]s", console.Count(hidden, "item"), endpoint.NameOf(profile))
 	}
-	return fmt.Sprintf("the upstreams have %s, and this principal sees none: gateway check finds a policy without rules that allow, gateway explain NAME says which rule hides an item",
-		console.Count(hidden, "item"))
+	return fmt.Sprintf("the upstreams have %[1]s, and this principal sees none: gateway check%[2]s finds a policy without rules that allow, gateway explain NAME%[2]s says which rule hides an item",
+		console.Count(hidden, "item"), advice.ConfigFlag())
 }
 
 // countItems returns how many items of these kinds the upstreams have.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
@@ -78,8 +79,8 @@ func (o *pinOptions) run(cmd *cobra.Command, args []string) error {
 				return err
 			}
 			if len(change.Refused) > 0 && len(only) == 0 {
-				folded(cmd.ErrOrStderr(), "gateway: %s: a person has refused %s; accept a refused one after all with gateway pin %[1]s TOOL\n",
-					u.Name, console.Count(len(change.Refused), "definition"))
+				folded(cmd.ErrOrStderr(), "gateway: %s: a person has refused %s; accept a refused one after all with gateway pin %[1]s TOOL%[3]s\n",
+					u.Name, console.Count(len(change.Refused), "definition"), advice.ConfigFlag())
 			}
 		}
 		return nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
@@ -118,7 +119,7 @@ func (o *reachOptions) find(ctx context.Context) ([]*running, error) {
 		if o.file != "" {
 			with = " with " + o.file
 		}
-		return nil, fmt.Errorf("you run no gateway%s on this machine, and nothing listens on %s: start one with \"gateway run\", or name the admin address of another one with --url", with, r.base)
+		return nil, fmt.Errorf("you run no gateway%s on this machine, and nothing listens on %s: start one with \"gateway run%s\", or name the admin address of another one with --url", with, r.base, advice.ConfigFlag())
 	}
 	return []*running{r}, err
 }

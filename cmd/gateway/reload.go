@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/inspect"
 )
@@ -157,7 +158,7 @@ const maxWarnings = 10
 func warningsOf(r inspect.ReloadReport) (lines []string) {
 	for i, w := range r.Warnings {
 		if i == maxWarnings {
-			return append(lines, fmt.Sprintf("and %s; gateway check prints all", console.Count(len(r.Warnings)-i, "more warning")))
+			return append(lines, fmt.Sprintf("and %s; gateway check%s prints all", console.Count(len(r.Warnings)-i, "more warning"), advice.ConfigFlag()))
 		}
 		lines = append(lines, "warning: "+reloadError(w))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/endpoint"
@@ -112,6 +113,9 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	}
 	if err != nil {
 		return err
+	}
+	if o.file != "" { // the log and the answers are read elsewhere
+		advice.SetConfigFlag(withConfig(absolute(o.file)))
 	}
 	// Audit records for programs must not be mixed with text for people.
 	out := cmd.OutOrStdout()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/inspect"
@@ -236,6 +237,10 @@ type statusPage struct {
 	now time.Time
 }
 
+// configFlag is the flag to write after an advised command, "" for the file that the command finds by itself. The gateway may
+// run with another file than that.
+func (p *statusPage) configFlag() string { return cmp.Or(advice.ConfigFlag(), withConfig(p.File)) }
+
 // say prints a sentence.
 func (p *statusPage) say(set func(string) string, indent, format string, args ...any) {
 	text := console.Wrap(console.Line(fmt.Sprintf(format, args...)), indent, p.columns)
@@ -364,7 +369,7 @@ func (p *statusPage) upstreamProblems(gap string) {
 		}
 		if u.GrantMissing && text == "" { // the reason of an upstream that is down says so itself
 			fmt.Fprint(p.out, gap)
-			p.say(nil, "", "%s: the gateway has no grant of its own; run gateway login %[1]s", u.Name)
+			p.say(nil, "", "%s: the gateway has no grant of its own; run gateway login %[1]s%[2]s", u.Name, p.configFlag())
 		}
 		if o := u.Skipped; o != nil {
 			fmt.Fprint(p.out, gap)
@@ -372,8 +377,8 @@ func (p *statusPage) upstreamProblems(gap string) {
 		}
 		if u.HeldTools > 0 {
 			fmt.Fprint(p.out, gap)
-			p.say(nil, "", "%s: its pin hides %s; look with gateway pin --dry-run %[1]s, and accept with gateway pin %[1]s",
-				u.Name, console.Count(u.HeldTools, "new or changed tool"))
+			p.say(nil, "", "%s: its pin hides %s; look with gateway pin --dry-run %[1]s%[3]s, and accept with gateway pin %[1]s%[3]s",
+				u.Name, console.Count(u.HeldTools, "new or changed tool"), p.configFlag())
 		}
 		if u.BreakerSince != nil {
 			fmt.Fprint(p.out, gap)

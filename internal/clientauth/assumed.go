@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/auth"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
@@ -191,8 +192,8 @@ func otherKeys(a *config.Auth, known *call.Principal, own bool) string {
 		return ""
 	}
 	slices.Sort(differ)
-	return fmt.Sprintf("%d API keys have the subject %s and differ in %s: this answer is for the key %s; gateway explain --token @FILE judges one key",
-		n, known.Subject, strings.Join(differ, " and "), chosen.ID)
+	return fmt.Sprintf("%d API keys have the subject %s and differ in %s: this answer is for the key %s; gateway explain%s --token @FILE judges one key",
+		n, known.Subject, strings.Join(differ, " and "), chosen.ID, advice.ConfigFlag())
 }
 
 // configured returns what a configuration has for a subject, and whether it is an API key or a

@@ -10,6 +10,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/configfile"
 )
 
@@ -18,7 +19,7 @@ func (doc *document) check(m *mapping) {
 	empty := !m.intended["upstreams"] && m.given["upstreams"].IsEmpty()
 	switch {
 	case empty && m.given["upstreams"].Name == "upstreams":
-		m.warnf("upstreams", "no upstreams yet; add one, such as with gateway add")
+		m.warnf("upstreams", "no upstreams yet; add one, such as with gateway add%s", advice.ConfigFlag())
 	case empty:
 		what := "no upstreams; add one"
 		if len(bytes.TrimSpace(m.d.data)) == 0 {

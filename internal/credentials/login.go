@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"mcpgateway/internal/advice"
 )
 
 // loginPath is the path of the redirect URI of Login.
@@ -59,7 +61,7 @@ func Login(ctx context.Context, s *Source, port int, show func(url string)) erro
 		err := u.finish(ctx, key, f, r.URL.Query())
 		done <- err
 		if err != nil {
-			page(rw, http.StatusForbidden, refusalText(err, err.Error(), "run gateway login "+s.o.Upstream+" again"))
+			page(rw, http.StatusForbidden, refusalText(err, err.Error(), "run gateway login "+s.o.Upstream+advice.ConfigFlag()+" again"))
 			return
 		}
 		page(rw, http.StatusOK, fmt.Sprintf("Access to %s is granted. You can close this page.", s.o.Upstream))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/oauthmeta"
 	"mcpgateway/internal/ttlcache"
@@ -100,7 +101,7 @@ func (u *user) storeName(key string) string {
 func (u *user) grantNeeded(key string, text string) *Error {
 	e := failf("%s", text)
 	if key == localKey {
-		e.text += ": run gateway login " + u.o.Upstream
+		e.text += ": run gateway login " + u.o.Upstream + advice.ConfigFlag()
 	}
 	e.needsGrant, e.final = true, true
 	return e
@@ -364,7 +365,7 @@ func (u *user) refuse(ctx context.Context, principal *call.Principal, access str
 	}
 	newRefused := errNewTokenRefused
 	if key == localKey {
-		newRefused = failf("%s: run gateway login %s again; if that does not help, %s", textNewTokenRefused, u.o.Upstream, textItsLog)
+		newRefused = failf("%s: run gateway login %s%s again; if that does not help, %s", textNewTokenRefused, u.o.Upstream, advice.ConfigFlag(), textItsLog)
 	}
 	if !u.cache.refuse(key, access, newRefused) {
 		return false, newRefused

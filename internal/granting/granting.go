@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/credentials"
@@ -115,7 +116,7 @@ func (u *Upstream) grantError(ctx context.Context, c *call.Call) error {
 		}
 	}
 	if !upstream.Proved(c.Principal) {
-		reason = "it needs a grant of its user: run gateway login " + u.name + ", then call again"
+		reason = "it needs a grant of its user: run gateway login " + u.name + advice.ConfigFlag() + ", then call again"
 	}
 	if lost != "" {
 		reason = lost + ": " + reason

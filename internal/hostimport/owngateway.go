@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/config"
 )
 
@@ -33,7 +34,7 @@ func (im *importer) ownGateway(s *server) string {
 		case gateway != "":
 			im.warnServer(s, "leads to another gateway that you run: %s; remove it unless you want its servers behind this one too", gateway)
 		case s.gateway == Gateway{s.key, at}:
-			return "gateway connect has written it, for a gateway that does not run now; if you want its servers behind this one too, use gateway add"
+			return "gateway connect has written it, for a gateway that does not run now; if you want its servers behind this one too, use gateway add" + advice.ConfigFlag()
 		}
 		return ""
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/upstream/connector"
 )
@@ -48,7 +49,7 @@ func (i *Inspector) Attention(s *Status) []Attention {
 	for _, u := range s.Upstreams {
 		switch about := (Attention{"upstream", SeverityError, u.Name, u.Reason}); {
 		case u.GrantMissing:
-			about.Kind, about.Severity, about.Message = "grant", SeverityWarning, "The gateway has no grant of its own for it. Run: gateway login "+u.Name
+			about.Kind, about.Severity, about.Message = "grant", SeverityWarning, "The gateway has no grant of its own for it. Run: gateway login "+u.Name+advice.ConfigFlag()
 			warnings = append(warnings, about)
 		case u.State == connector.Down.String():
 			errs = append(errs, about)

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/wire"
 )
 
@@ -95,9 +96,9 @@ func (s *Store) reasons(upstream string, tools []wire.Raw, digests []string) []s
 		before, ok := accepted[key]
 		switch {
 		case before != digests[i] && refused[key] == digests[i]:
-			reasons[i] = fmt.Sprintf("%s (%s); gateway pin accepts it after all if you name the tool", refusedReason, short(digests[i]))
+			reasons[i] = fmt.Sprintf("%s (%s); gateway pin%s accepts it after all if you name the tool", refusedReason, short(digests[i]), advice.ConfigFlag())
 		case !ok:
-			reasons[i] = fmt.Sprintf("it is new since the tools were pinned (%s); gateway pin accepts it", short(digests[i]))
+			reasons[i] = fmt.Sprintf("it is new since the tools were pinned (%s); gateway pin%s accepts it", short(digests[i]), advice.ConfigFlag())
 		case before != digests[i] && !s.acceptedWhole(upstream, before, raw):
 			reasons[i] = s.changed(upstream, raw, digests[i], before)
 		}
@@ -115,16 +116,16 @@ func (s *Store) acceptedWhole(upstream, before string, tool wire.Raw) bool {
 func (s *Store) changed(upstream string, tool wire.Raw, now, before string) string {
 	h := s.content.historyOf(upstream, keyOf(tool, now))
 	if !h.alwaysDiffers() {
-		return fmt.Sprintf("its definition has changed since it was pinned (%s, was %s); gateway pin accepts it", short(now), short(before))
+		return fmt.Sprintf("its definition has changed since it was pinned (%s, was %s); gateway pin%s accepts it", short(now), short(before), advice.ConfigFlag())
 	}
 	what, onlyDefaults := h.difference(tool)
 	switch {
 	case onlyDefaults:
-		return fmt.Sprintf("its definition differs at every start: %s; set pin_defaults: false for the upstream, and gateway pin accepts it for good", what)
+		return fmt.Sprintf("its definition differs at every start: %s; set pin_defaults: false for the upstream, and gateway pin%s accepts it for good", what, advice.ConfigFlag())
 	case what != "":
-		return fmt.Sprintf("its definition differs at every start: %s; gateway pin accepts it until the next start, so set pin: false or have the server list the same each time", what)
+		return fmt.Sprintf("its definition differs at every start: %s; gateway pin%s accepts it until the next start, so set pin: false or have the server list the same each time", what, advice.ConfigFlag())
 	}
-	return "its definition differs at every start; gateway pin accepts it until the next start, so set pin: false or have the server list the same each time"
+	return fmt.Sprintf("its definition differs at every start; gateway pin%s accepts it until the next start, so set pin: false or have the server list the same each time", advice.ConfigFlag())
 }
 
 // noteStarts notes the definitions at this start. The caller holds mu.

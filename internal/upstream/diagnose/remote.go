@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/plaintext"
 )
 
@@ -68,7 +69,7 @@ func (s RemoteServer) statusAdvice(r HTTPError) string {
 	switch status := r.StatusCode(); {
 	case status == http.StatusUnauthorized && s.HasCredentials && r.UsesOAuth():
 		return "the credentials under headers or auth are not accepted; check that they are the right ones and have not expired. " +
-			"This server uses OAuth: auth: {kind: user} with gateway login " + s.Name + " is another way"
+			"This server uses OAuth: auth: {kind: user} with gateway login " + s.Name + advice.ConfigFlag() + " is another way"
 	case status == http.StatusUnauthorized && s.HasCredentials:
 		return "the credentials under headers or auth are not accepted; check that they are the right ones and have not expired"
 	case status == http.StatusUnauthorized && r.UsesOAuth():
@@ -76,7 +77,7 @@ func (s RemoteServer) statusAdvice(r HTTPError) string {
 		if add := s.replacedBy("--oauth"); add != "" {
 			how = "run " + add + ", or " + how
 		}
-		return "this server uses OAuth: " + how + "; then run gateway login " + s.Name
+		return "this server uses OAuth: " + how + "; then run gateway login " + s.Name + advice.ConfigFlag()
 	case status == http.StatusUnauthorized:
 		how := `it wants credentials; give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`
 		oauth := "set auth: {kind: user}"
@@ -85,7 +86,7 @@ func (s RemoteServer) statusAdvice(r HTTPError) string {
 			oauth = "give --oauth in place of --header"
 		}
 		// Servers of revision 2025-03-26 use OAuth without a challenge that names it.
-		return how + "; if it uses OAuth, " + oauth + ", then run gateway login " + s.Name
+		return how + "; if it uses OAuth, " + oauth + ", then run gateway login " + s.Name + advice.ConfigFlag()
 	case status == http.StatusForbidden && len(r.MissingScopes()) > 0:
 		lacks := "the scope"
 		if len(r.MissingScopes()) > 1 {
@@ -130,7 +131,7 @@ func ReplaceCommand(name string, u *url.URL, flags string) string {
 	if at != u.String() || !plainURL.MatchString(at) {
 		return ""
 	}
-	return "gateway add " + name + " " + at + " " + flags + " --replace"
+	return "gateway add " + name + " " + at + " " + flags + " --replace" + advice.ConfigFlag()
 }
 
 // networkAdvice explains an error of the network, "" if the error is not known.
