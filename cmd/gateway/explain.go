@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpgateway/internal/advice"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/console"
@@ -153,6 +154,9 @@ func absent(v *gateway.InProcess, cfg *config.Config, q inspect.Question, kinds 
 	name := q.Public
 	for _, u := range v.Upstreams() {
 		if u.Revision == "" && mayHave(cfg, &q, u.Name) {
+			if near := unprefixed(v, cfg, q, kinds); len(near) > 0 {
+				return fmt.Errorf("%q is unknown%s (gateway list%s shows all names)", name, didYouMeanOne(near), advice.ConfigFlag())
+			}
 			return fmt.Errorf("%q is unknown, and the upstream %s, which may have it, is %s: %s", name, u.Name, u.State, cmp.Or(console.Line(u.Reason), "it has not answered yet"))
 		}
 	}
@@ -164,13 +168,27 @@ func absent(v *gateway.InProcess, cfg *config.Config, q inspect.Question, kinds 
 	for _, kind := range kinds {
 		q.Kind = kind
 		if near := v.Similar(q); len(near) > 0 {
-			return fmt.Errorf("no upstream has %q%s (gateway list shows all names)", name, didYouMeanOne(near))
+			return fmt.Errorf("no upstream has %q%s (gateway list%s shows all names)", name, didYouMeanOne(near), advice.ConfigFlag())
 		}
 	}
 	if near := nearPrefix(cfg, name); near != "" {
-		return fmt.Errorf("no upstream has %q; did you mean a name that begins with %q? (gateway list shows all names)", name, near)
+		return fmt.Errorf("no upstream has %q; did you mean a name that begins with %q? (gateway list%s shows all names)", name, near, advice.ConfigFlag())
 	}
-	return fmt.Errorf("no upstream has %q; gateway list shows all names", name)
+	return fmt.Errorf("no upstream has %q; gateway list%s shows all names", name, advice.ConfigFlag())
+}
+
+// unprefixed returns the listed names that differ from the name of a question by their prefix alone. One of them is meant more
+// probably than an item of an upstream that is down.
+func unprefixed(v *gateway.InProcess, cfg *config.Config, q inspect.Question, kinds []call.Kind) (names []string) {
+	for _, kind := range kinds {
+		q.Kind = kind
+		for _, near := range v.Similar(q) {
+			if strings.HasSuffix(near, cfg.Namespace.Separator+q.Public) || strings.HasSuffix(near, "+"+q.Public) {
+				names = append(names, near)
+			}
+		}
+	}
+	return names
 }
 
 // nearPrefix returns the beginning of the names of the upstream that a name with another prefix probably means, "" for none.
