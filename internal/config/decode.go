@@ -306,8 +306,8 @@ func (d *decoder) unknown(pr configfile.Pair, p configfile.Path, s *shape) strin
 		return "upstreams"
 	case s.choice(pr.Name) != "":
 		d.Errorf(pr.Key, at, "unknown key; did you mean %s: %s?", s.choice(pr.Name), pr.Name)
-	case elsewhere()[pr.Name] != "":
-		d.Errorf(pr.Key, at, "unknown key; did you mean %s?", elsewhere()[pr.Name])
+	case elsewhere(at.Pattern) != "":
+		d.Errorf(pr.Key, at, "unknown key; did you mean %s?", elsewhere(at.Pattern))
 	case len(names) <= maxNamed:
 		d.Errorf(pr.Key, at, "unknown key; known here: %s", strings.Join(names, ", "))
 	default:
@@ -319,18 +319,27 @@ func (d *decoder) unknown(pr configfile.Pair, p configfile.Path, s *shape) strin
 // otherNames are keys that other programs have for the same, such as Goose.
 var otherNames = map[string]string{"cmd": "command"}
 
-// elsewhere are the paths of keys that exist once in the schema, by the last part of the path.
-var elsewhere = sync.OnceValue(func() map[string]string {
-	paths := make(map[string]string)
+// elsewhere says where an unknown key is known: the only place in the schema that has its name, or the same path of an
+// upstream or a profile. It returns "" for none.
+func elsewhere(pattern string) string {
+	_, name := cutLast(pattern)
+	places := placesByName()[name]
+	if len(places) > 1 {
+		places = slices.DeleteFunc(slices.Clone(places), func(place string) bool {
+			return place != "upstreams.*."+pattern && place != "profiles.*."+pattern
+		})
+	}
+	return strings.ReplaceAll(strings.Join(places, " or "), ".*", ".NAME")
+}
+
+// placesByName are the paths of all keys, by the last part of the path.
+var placesByName = sync.OnceValue(func() map[string][]string {
+	places := make(map[string][]string)
 	for _, k := range Keys() {
 		_, name := cutLast(k.Path)
-		if _, twice := paths[name]; twice {
-			paths[name] = ""
-		} else {
-			paths[name] = k.Path
-		}
+		places[name] = append(places[name], k.Path)
 	}
-	return paths
+	return places
 })
 
 func (d *decoder) withoutEffect(pr configfile.Pair, at configfile.Path, hint string) {
