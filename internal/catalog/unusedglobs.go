@@ -19,6 +19,7 @@ import (
 type UnusedGlob struct {
 	policy.Pattern
 	Suggestion string // a glob that covers something, or a name that the glob almost covers; "" for none
+	Prefix     string // the prefix of public names that the glob has, though its list is of native names; "" for none
 }
 
 // Path returns the place of the glob: a list of an upstream or a profile, or a rule.
@@ -40,6 +41,9 @@ func (i UnusedGlob) Reason() string {
 	s := fmt.Sprintf("%q matches nothing", i.Text)
 	if !i.OfUpstreams {
 		s += " that is listed"
+	}
+	if i.Prefix != "" {
+		s += fmt.Sprintf("; names here are without the prefix %s", i.Prefix)
 	}
 	if i.Suggestion != "" {
 		s += fmt.Sprintf("; did you mean %q?", i.Suggestion)
@@ -72,7 +76,12 @@ func (t *Table) unusedGlobs(patterns []policy.Pattern, lacking []*namespace.Nami
 			continue
 		}
 		if !slices.ContainsFunc(names, p.Covers) {
-			out = append(out, UnusedGlob{p, cmp.Or(t.prefixed(&p, names), nearest(p.Text, names))})
+			prefix, native := t.unprefixed(&p)
+			suggestion := native
+			if prefix == "" || !slices.ContainsFunc(names, glob.Compile(native).Match) {
+				suggestion = cmp.Or(t.prefixed(&p, names), nearest(native, names))
+			}
+			out = append(out, UnusedGlob{p, suggestion, prefix})
 		}
 	}
 	return out
@@ -151,6 +160,18 @@ func (t *Table) names(names []string, p *Part, kind call.Kind, native bool) []st
 		}
 	}
 	return names
+}
+
+// unprefixed returns the prefix of public names with which a glob of native names begins, "" for none, and the glob without it.
+func (t *Table) unprefixed(p *policy.Pattern) (prefix, native string) {
+	for _, part := range t.Parts() {
+		if lead := namePrefixOf(part.naming, p.Kind); p.Upstream == part.Upstream() && lead != "" {
+			if native, ok := strings.CutPrefix(p.Text, lead); ok {
+				return lead, native
+			}
+		}
+	}
+	return "", p.Text
 }
 
 // prefixed returns the glob with the prefix of the upstream that its own is nearest to, "" if that covers none of the names.
