@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -45,6 +46,9 @@ func notJSON(err error) error {
 	head, msg, ok := strings.Cut(strings.TrimPrefix(err.Error(), "hujson: "), ": ")
 	if _, bad := fmt.Sscanf(head, "line %d, column %d", &line, &column); !ok || bad != nil {
 		return fmt.Errorf("not valid JSON: %w", err)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		msg = "it ends too early" // as config and hostimport say
 	}
 	return &SyntaxError{line, column, "not valid JSON: " + msg + "; correct this first"}
 }
