@@ -96,6 +96,9 @@ func (r *Rules) override(kind call.Kind, native string) Override {
 	}
 }
 
+// Hides reports whether an override hides an item.
+func (r *Rules) Hides(kind call.Kind, native string) bool { return r.override(kind, native).Hidden }
+
 // Freshness says for how long a catalog is current.
 type Freshness struct {
 	At      time.Time     // when it was gathered

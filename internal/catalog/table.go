@@ -12,8 +12,8 @@ import (
 	"mcpgateway/internal/toolschema"
 )
 
-// Table is the merged catalog of all upstreams. It is immutable, except that it keeps views and
-// encoded pages.
+// Table is the merged catalog of all upstreams. It is immutable, except that it keeps views,
+// encoded pages and counts.
 type Table struct {
 	opts     Options
 	policy   *policy.Policy // of the table: Options.Policy, narrowed by the profile
@@ -40,6 +40,9 @@ type Table struct {
 
 	spelledOnce sync.Once
 	spelled     map[spelledURI][]*Entry // resources by their canonical URIs
+
+	shownOnce sync.Once
+	shown     [call.Kinds]int
 
 	nativeOnce sync.Once
 	native     map[*Part][]pattern // templates under their native names
@@ -138,6 +141,27 @@ func (t *Table) Counts() [call.Kinds]int {
 	}
 	return n
 }
+
+// Shown returns how many names of each kind clients can be shown before rules look at the principal: [Table.Counts] without
+// the items that the lists of their upstreams hide.
+func (t *Table) Shown() [call.Kinds]int {
+	t.shownOnce.Do(func() {
+		for kind, heads := range t.public {
+			for _, e := range heads {
+				for e != nil && (e.part == t.own || e.part.source.Down != nil || t.HiddenByLists(e)) {
+					e = e.next
+				}
+				if e != nil {
+					t.shown[kind]++
+				}
+			}
+		}
+	})
+	return t.shown
+}
+
+// HiddenByLists reports whether the allow and deny lists of its upstream hide an item from all clients.
+func (t *Table) HiddenByLists(e *Entry) bool { return !t.opts.Policy.Selects(e.policyItem()) }
 
 // View returns the view of a principal with this client, nil for an unknown client. Callers
 // with the same rights share a view.

@@ -14,8 +14,37 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/profile"
 	"mcpgateway/internal/wire"
 )
+
+// The lists of upstreams hide items from all clients, whoever they are; rules may not. A web address that one upstream
+// hides is served by another.
+func TestShown(t *testing.T) {
+	const page = `{"uri":"https://example.com/","name":"page"}`
+	sources := []Source{
+		source(t, "a", "a", tool("read"), tool("write"), tool("drop"), prompt("ask"), page, resource("file:///x"), template("file:///{x}")),
+		source(t, "b", "b", tool("read"), page),
+		down(source(t, "c", "c", tool("read"))),
+	}
+	lists := policy.MustNew(policy.Options{
+		Default:   policy.Deny,
+		Rules:     []policy.Rule{{Name: "all", Effect: policy.Deny}},
+		Upstreams: map[string]policy.Upstream{"a": {Tools: policy.Globs{Allow: []string{"read"}}, Prompts: policy.Globs{Deny: []string{"*"}}, Resources: policy.Globs{Deny: []string{"*"}}}},
+	})
+	all := Build(Options{Policy: lists}, sources)
+	if got, want := all.Shown(), ([call.Kinds]int{call.Tool: 2, call.Resource: 1}); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got, want := all.Counts(), ([call.Kinds]int{call.Tool: 4, call.Resource: 2, call.Template: 1, call.Prompt: 1}); got != want {
+		t.Errorf("all items: %v, want %v", got, want)
+	}
+	own := []profile.OwnItem{{Kind: call.Tool, Definition: wire.Raw(tool("call_tool"))}}
+	in := all.ForProfile(profileOf(t, profile.Options{Upstreams: []string{"a"}, Configured: []profile.Upstream{{Name: "a"}, {Name: "b"}}, ShortNames: true, Own: own}))
+	if got, want := in.Shown(), ([call.Kinds]int{call.Tool: 1}); got != want {
+		t.Errorf("the profile: %v, want %v", got, want)
+	}
+}
 
 var (
 	allowAll = policy.MustNew(policy.Options{Default: policy.Allow})

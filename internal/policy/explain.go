@@ -54,7 +54,7 @@ func (p *Policy) explainOwn(c Caller, it Item, q Request) Explanation {
 	refusal := r.refusal(&it)
 	j := r.itemRules(&it, it.Public, true)
 	var steps []Step
-	if u := p.upstreams[it.Upstream]; !p.isOwn() && u != nil && u[it.Kind].restricts() {
+	if !p.isOwn() && p.HasLists(it.Upstream, it.Kind) {
 		s := Step{Rule: it.Upstream, Effect: Allow, Matches: true, Reason: "the upstream's own lists let it through"}
 		switch refusal {
 		case RuleUpstreamDeny:

@@ -18,5 +18,11 @@ func (p *Policy) Narrowed(own *Policy) *Policy {
 // isOwn reports whether the policy is that of a profile alone.
 func (p *Policy) isOwn() bool { return p.profile != "" && p.narrower == nil }
 
+// HasLists reports whether the lists of an upstream may keep out items of a kind.
+func (p *Policy) HasLists(upstream string, kind call.Kind) bool {
+	u := p.upstreams[upstream]
+	return u != nil && u[kind].restricts()
+}
+
 // Selects reports whether the lists of the policy let an item through. Rules are not asked.
 func (p *Policy) Selects(it Item) bool { return p.leavesOut(&it) == "" }

@@ -291,7 +291,7 @@ func (r *Rights) MayRefuse(kind call.Kind, upstream string, leads []string) bool
 
 // mayRefuse is MayRefuse without regard to narrower rights.
 func (r *Rights) mayRefuse(kind call.Kind, upstream string, leads []string) bool {
-	if u := r.policy.upstreams[upstream]; u != nil && u[kind].restricts() {
+	if r.policy.HasLists(upstream, kind) {
 		return true
 	}
 	if s := r.policy.selected; s != nil && s[kind].mayRefuse(leads) {
