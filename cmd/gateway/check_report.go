@@ -55,7 +55,7 @@ func writeReport(r *inspect.Report, out io.Writer, s console.Style, columns int)
 		for _, kind := range []call.Kind{call.Tool, call.Prompt, call.Resource, call.Template} {
 			cell := "-"
 			if u.Revision != "" {
-				cell = fmt.Sprint(u.Items[kind.Plural()])
+				cell = shownOf(u.Items[kind.Plural()], u.HiddenItems[kind.Plural()]) + fmt.Sprint(u.Items[kind.Plural()])
 			}
 			row = append(row, cell)
 		}

@@ -80,6 +80,27 @@ func TestCheckOnANarrowTerminal(t *testing.T) {
 	}
 }
 
+// Items that the lists of an upstream hide are not counted as shown. The table says so only where some are hidden, and fits.
+func TestCheckOfHiddenItems(t *testing.T) {
+	items := map[string]int{"tools": 160, "prompts": 4, "resources": 7, "templates": 2}
+	r := &inspect.Report{Upstreams: []inspect.UpstreamReport{{
+		Name: "everything", State: "ready", Era: "legacy", Revision: "2025-11-25", Items: items, HiddenItems: map[string]int{"tools": 158, "resources": 7}, Seconds: 29.2,
+	}}}
+	for columns, want := range map[int]string{
+		0: "UPSTREAM    STATE  ERA     REVISION    TOOLS     PROMPTS  RESOURCES  TEMPLATES  VIOLATIONS  TIME\n" +
+			"everything  ready  legacy  2025-11-25  2 of 160  4        0 of 7     2          0           29.2s\n",
+		80: "UPSTREAM    STATE  TOOLS     PROMPTS  RESOURCES  TEMPLATES  VIOLATIONS\neverything  ready  2 of 160  4        0 of 7     2          0\n",
+	} {
+		var out bytes.Buffer
+		if err := writeReport(r, &out, console.Style{}, columns); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); !strings.HasPrefix(got, want) {
+			t.Errorf("%d columns: got\n%s\nwant\n%s", columns, got, want)
+		}
+	}
+}
+
 // Items that are skipped for the same reason share a row. A single one has its name, and nothing is "more" without others.
 func TestSkippedProbes(t *testing.T) {
 	skipped := func(kind, item string) inspect.ProbeReport {

@@ -11,7 +11,6 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
-	"mcpgateway/internal/call"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/upstream/connector"
@@ -160,13 +159,8 @@ func statusLine(u inspect.Upstream, width int, style console.Style) string {
 	case connector.Idle:
 		state = style.Dim("idle ")
 	}
-	var items []string
-	for _, kind := range []call.Kind{call.Tool, call.Prompt, call.Resource, call.Template} {
-		if text := console.Count(u.Items[kind], kind.String()); text != "" {
-			items = append(items, text)
-		}
-	}
-	line := fmt.Sprintf("  %s  %s  %s %s  %s", name, state, u.Revision.Era(), u.Revision, cmp.Or(strings.Join(items, ", "), "no items"))
+	items := itemCounts(inspect.ByKind(u.Items), inspect.ByKind(u.Hidden))
+	line := fmt.Sprintf("  %s  %s  %s %s  %s", name, state, u.Revision.Era(), u.Revision, cmp.Or(items, "no items"))
 	if u.Reason != "" {
 		line += "  " + style.Warn(console.Line(u.Reason))
 	}

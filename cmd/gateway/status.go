@@ -434,20 +434,29 @@ func printProfiles(out io.Writer, style console.Style, columns int, all []inspec
 	fmt.Fprintln(out)
 	var rows [][]string
 	for _, p := range all {
-		rows = append(rows, []string{p.Name, cmp.Or(p.URL, "-"), itemCounts(p.Items)})
+		rows = append(rows, []string{p.Name, cmp.Or(p.URL, "-"), cmp.Or(itemCounts(p.Items, nil), "-")})
 	}
 	return console.FoldedTable(out, style, columns, []string{"PROFILE", "URL", "ITEMS"}, rows)
 }
 
-// itemCounts is how many items there are of each kind.
-func itemCounts(items map[string]int) string {
+// itemCounts is how many items there are of each kind, and how many of them clients can be shown if some are hidden; "" without items.
+func itemCounts(items, hidden map[string]int) string {
 	var all []string
 	for _, kind := range []call.Kind{call.Tool, call.Prompt, call.Resource, call.Template} {
-		if text := console.Count(items[kind.Plural()], kind.String()); text != "" {
-			all = append(all, text)
+		n := items[kind.Plural()]
+		if text := console.Count(n, kind.String()); text != "" {
+			all = append(all, shownOf(n, hidden[kind.Plural()])+text)
 		}
 	}
-	return cmp.Or(strings.Join(all, ", "), "-")
+	return strings.Join(all, ", ")
+}
+
+// shownOf is what goes before the number of all items if some of them are hidden, such as "2 of ".
+func shownOf(all, hidden int) string {
+	if hidden == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of ", all-hidden)
 }
 
 func upstreamRow(style console.Style, u inspect.UpstreamStatus, now time.Time) []string {
@@ -470,7 +479,7 @@ func upstreamRow(style console.Style, u inspect.UpstreamStatus, now time.Time) [
 	if u.P95 != nil {
 		p95 = shortSeconds(*u.P95)
 	}
-	items := itemCounts(u.Items)
+	items := cmp.Or(itemCounts(u.Items, u.HiddenItems), "-")
 	if u.HeldTools > 0 {
 		items += fmt.Sprintf(", %d held", u.HeldTools)
 	}

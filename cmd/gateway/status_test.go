@@ -65,6 +65,24 @@ func TestStatusOfHeldTools(t *testing.T) {
 	}
 }
 
+// Items that the lists of an upstream hide are counted, but not as shown.
+func TestStatusOfHiddenItems(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var out strings.Builder
+	s := &inspect.Status{Upstreams: []inspect.UpstreamStatus{{
+		Name: "files", State: "ready", Since: now, HeldTools: 1,
+		Items: map[string]int{"tools": 16, "prompts": 4, "resources": 1}, HiddenItems: map[string]int{"tools": 14, "prompts": 0, "resources": 1},
+	}}}
+	if err := printStatuses(&out, console.Style{}, 80, []*inspect.Status{s}, now, allDetails); err != nil {
+		t.Fatal(err)
+	}
+	const want = "files     ready  0s     0      0       -    2 of 16 tools, 4 prompts, 0 of 1\n" +
+		"                                              resource, 1 held\n"
+	if got := out.String(); !strings.Contains(got, want) {
+		t.Error(got)
+	}
+}
+
 // An upstream with grants of users works without a grant of the gateway, but not for the person who runs it.
 func TestStatusOfAMissingGrant(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -67,7 +67,7 @@ func (p *InProcess) Pin(name string, only []string, dryRun bool) (pins.Change, e
 	}
 	s := e.conn.snapshot()
 	if s.State != connector.Ready {
-		return pins.Change{}, errors.New(e.status(s).Reason)
+		return pins.Change{}, errors.New(reasonForOperator(s))
 	}
 	accepted, err := pins.Open(p.g.state.Path(), p.g.log)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/endpoint"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/profile"
 	"mcpgateway/internal/router"
@@ -46,7 +47,7 @@ func (i inspected) Profiles() (all []inspect.Profile) {
 			table = routes.Profiles[id]
 		}
 		if table != nil { // else a reload has added it just now
-			p.Items = table.Counts()
+			p.Items = table.Shown()
 		}
 		all = append(all, p)
 	}
@@ -81,22 +82,42 @@ func (i inspected) Handle(ctx context.Context, c *call.Call) (call.Result, error
 func (g *Gateway) Upstreams() []inspect.Upstream {
 	var all []inspect.Upstream
 	held := g.heldTools()
-	for _, e := range g.generation.Load().entries {
+	gen := g.generation.Load()
+	for _, e := range gen.entries {
 		s := e.conn.snapshot()
-		u := e.status(s)
+		u := e.status(s, gen.Policy)
 		if len(u.Server) > 0 { // what a server says of itself may have what it was given
 			u.Server = wire.Raw(g.secrets.Mask(string(u.Server)))
 		}
 		n := held[e.name]
 		u.Items[call.Tool], u.HeldTools = max(0, u.Items[call.Tool]-n.all), n.waiting
+		u.Hidden[call.Tool] = min(max(0, u.Hidden[call.Tool]-n.byLists), u.Items[call.Tool])
 		u.Reason += e.conn.usersConnected(s)
 		all = append(all, u)
 	}
 	return all
 }
 
-// status translates a snapshot. The advice of the connector replaces the reason.
-func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
+// hidden counts the items that the lists of an upstream in a policy and its overrides hide from all clients.
+func (e *upstreamEntry) hidden(s connector.Snapshot, lists *policy.Policy) (n [call.Kinds]int) {
+	overrides := [call.Kinds]bool{call.Tool: len(e.rules.ToolOverride) > 0, call.Prompt: len(e.rules.PromptOverride) > 0}
+	for k, items := range gatheredSource(e, s).Items {
+		kind := call.Kind(k)
+		if !overrides[kind] && !lists.HasLists(e.name, kind) {
+			continue // nothing is hidden, and no name has to be read
+		}
+		for _, raw := range items {
+			native := wire.ValueOf(raw).Get(namespace.NameMember(kind)).Str()
+			if e.rules.Hides(kind, native) || !lists.Selects(policy.Item{Kind: kind, Upstream: e.name, Native: native}) {
+				n[kind]++
+			}
+		}
+	}
+	return n
+}
+
+// status translates a snapshot. The advice of the connector replaces the reason. lists is the policy that has the lists of the upstream.
+func (e *upstreamEntry) status(s connector.Snapshot, lists *policy.Policy) inspect.Upstream {
 	u := inspect.Upstream{
 		Name: e.name, State: s.State, Revision: s.Revision, Transport: string(e.conn.sessions.Transport()), Server: s.Info, Required: e.required, Reason: reasonForOperator(s),
 		Took: time.Duration(e.conn.attemptTook.Load()), Since: s.Since, LastError: e.conn.lastTrouble.Load(), LastFailed: e.conn.lastFailed.Load(),
@@ -104,6 +125,7 @@ func (e *upstreamEntry) status(s connector.Snapshot) inspect.Upstream {
 			call.Tool: len(s.Catalog.Tools), call.Resource: len(s.Catalog.Resources),
 			call.Template: len(s.Catalog.Templates), call.Prompt: len(s.Catalog.Prompts),
 		},
+		Hidden: e.hidden(s, lists),
 	}
 	u.OpenBreakers, u.HalfOpenBreakers = e.conn.health.Breakers()
 	if s.Available() {
@@ -144,11 +166,12 @@ func (g *Gateway) observe(c *connection, s connector.Snapshot) {
 		c.attemptTook.Store(int64(max(1, time.Since(c.begin))))
 		close(c.attempted)
 	}
-	e := g.generation.Load().entry(s.Name)
+	gen := g.generation.Load()
+	e := gen.entry(s.Name)
 	if e == nil || e.conn != c {
 		return
 	}
-	u := e.status(s)
+	u := e.status(s, gen.Policy)
 	if u.Reason != "" && s.State != connector.Connecting {
 		c.lastTrouble.Store(&inspect.Trouble{Reason: u.Reason, At: time.Now()})
 	}

@@ -24,24 +24,26 @@ type Report struct {
 
 // UpstreamReport is the state of one upstream.
 type UpstreamReport struct {
-	Name       string          `json:"name"`
-	State      string          `json:"state"`           // ready, degraded, down, disabled, unchecked if the check did not connect to it, or unfinished if it was interrupted before
-	Start      string          `json:"start,omitempty"` // eager or lazy: when a gateway that serves starts it
-	Required   bool            `json:"required"`
-	Era        string          `json:"era"`      // legacy, modern, or ""
-	Revision   string          `json:"revision"` // "" if the upstream was not reached
-	Server     json.RawMessage `json:"server,omitempty"`
-	Items      map[string]int  `json:"items,omitempty"` // how many it lists, by kind in the plural
-	Violations int             `json:"faults"`          // violations of the specification
-	Seconds    float64         `json:"seconds"`         // the duration of the first attempt to connect
-	URLs       []URLReport     `json:"urls,omitempty"`  // if it has several
+	Name     string          `json:"name"`
+	State    string          `json:"state"`           // ready, degraded, down, disabled, unchecked if the check did not connect to it, or unfinished if it was interrupted before
+	Start    string          `json:"start,omitempty"` // eager or lazy: when a gateway that serves starts it
+	Required bool            `json:"required"`
+	Era      string          `json:"era"`      // legacy, modern, or ""
+	Revision string          `json:"revision"` // "" if the upstream was not reached
+	Server   json.RawMessage `json:"server,omitempty"`
+	Items    map[string]int  `json:"items,omitempty"` // how many it lists, by kind in the plural
+	// HiddenItems are those of Items that the upstream's own lists and overrides hide from all clients. It is absent if there are none.
+	HiddenItems map[string]int `json:"hidden_items,omitempty"`
+	Violations  int            `json:"faults"`         // violations of the specification
+	Seconds     float64        `json:"seconds"`        // the duration of the first attempt to connect
+	URLs        []URLReport    `json:"urls,omitempty"` // if it has several
 }
 
-// ProfileReport counts the items of a profile, before policy hides any.
+// ProfileReport counts the items of a profile that the lists of their upstreams do not hide, before rules of policy hide any.
 type ProfileReport struct {
 	Name  string         `json:"name"`
 	Path  string         `json:"path"`  // of its endpoint
-	Items map[string]int `json:"items"` // how many it has, by kind in the plural
+	Items map[string]int `json:"items"` // by kind in the plural
 }
 
 // URLReport is how one of several URLs of an upstream is.
@@ -171,13 +173,10 @@ func (r *Report) upstream(name string) *UpstreamReport {
 func (r *Report) addUpstream(u Upstream, late func(upstream, reason string) string, interrupted bool) {
 	report := UpstreamReport{
 		Name: u.Name, State: u.State.String(), Required: u.Required, Revision: string(u.Revision),
-		Server: json.RawMessage(u.Server), Seconds: u.Took.Seconds(), Items: make(map[string]int),
+		Server: json.RawMessage(u.Server), Seconds: u.Took.Seconds(), Items: ByKind(u.Items), HiddenItems: u.hiddenItems(),
 	}
 	if u.Revision != "" {
 		report.Era = u.Revision.Era().String()
-	}
-	for kind, n := range u.Items {
-		report.Items[call.Kind(kind).Plural()] = n
 	}
 	for _, at := range u.URLs {
 		report.URLs = append(report.URLs, URLReport{at.Name, at.Sessions, at.Reason})
@@ -246,12 +245,9 @@ func (i *Inspector) addGlobs(r *Report, globs []catalog.UnusedGlob) {
 // addProfile adds a profile, and the problems that its items have in it alone.
 func (i *Inspector) addProfile(r *Report, name string) {
 	id := endpoint.IDOf(name)
-	report := ProfileReport{Name: name, Path: endpoint.PathOf(id), Items: make(map[string]int)}
-	table, known, total := i.Table(id), i.Everything().Findings(), 0
-	for kind, n := range table.Counts() {
-		report.Items[call.Kind(kind).Plural()] = n
-		total += n
-	}
+	table, known := i.Table(id), i.Everything().Findings()
+	selected, shown := table.Counts(), table.Shown()
+	report := ProfileReport{Name: name, Path: endpoint.PathOf(id), Items: ByKind(shown)}
 	for _, f := range table.Findings() {
 		if !slices.Contains(known, f) {
 			r.addItem(f, false)
@@ -259,10 +255,12 @@ func (i *Inspector) addProfile(r *Report, name string) {
 		}
 	}
 	down := slices.ContainsFunc(i.Upstreams(), func(u Upstream) bool { return u.Revision == "" })
-	if total == 0 && !down { // an upstream that is down may have its items
-		r.Findings = append(r.Findings, Finding{
-			Severity: SeverityWarning, What: "empty", Profile: name, Path: "profiles." + name, Message: "the profile selects nothing that an upstream lists",
-		})
+	if none := [call.Kinds]int{}; shown == none && !down { // an upstream that is down may have its items
+		empty := Finding{Severity: SeverityWarning, What: "empty", Profile: name, Path: "profiles." + name, Message: "the profile selects nothing that an upstream lists"}
+		if selected != none {
+			empty.Message = "the allow and deny lists of the upstreams hide everything that the profile selects"
+		}
+		r.Findings = append(r.Findings, empty)
 	}
 	r.Profiles = append(r.Profiles, report)
 }

@@ -49,6 +49,7 @@ type Upstream struct {
 	Server    wire.Raw        // serverInfo, nil if the server sent none
 	Items     [call.Kinds]int // how many items of each kind the upstream lists, without tools that pins hide
 	HeldTools int             // how many of those a person has not refused
+	Hidden    [call.Kinds]int // how many of Items its own lists and overrides hide from all clients
 	Reason    string          // why it is degraded, down or slow to start, and what to do about it
 	Took      time.Duration   // the duration of the first attempt to connect, 0 while it goes on
 	Required  bool
@@ -68,7 +69,7 @@ type Upstream struct {
 // Profile is how a profile is at one moment.
 type Profile struct {
 	Name  string
-	Items [call.Kinds]int // how many items of each kind it has
+	Items [call.Kinds]int // how many items of each kind it has that the lists of their upstreams do not hide
 }
 
 // UnsetVariable is a variable that the configuration of an upstream refers to and that is not set, or a file that it refers to

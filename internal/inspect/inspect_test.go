@@ -117,6 +117,38 @@ func TestCheckProbes(t *testing.T) {
 	}
 }
 
+// A profile has what the lists of its upstreams do not hide, whatever rules say. One with nothing else is reported.
+func TestCheckHiddenItems(t *testing.T) {
+	g := &fakeGateway{
+		t: t, tools: []wire.Raw{wire.Raw(`{"name":"read","inputSchema":{"type":"object"}}`), wire.Raw(`{"name":"write","inputSchema":{"type":"object"}}`)},
+		upstreams: []Upstream{{Name: "files", State: connector.Ready, Revision: wire.Rev20251125, Items: [call.Kinds]int{call.Tool: 2}}},
+	}
+	for _, tt := range []struct {
+		deny   []string
+		hidden map[string]int
+		shown  int
+		empty  string
+	}{
+		{nil, nil, 2, ""},
+		{[]string{"write"}, map[string]int{"tools": 1, "prompts": 0, "resources": 0, "templates": 0}, 1, ""},
+		{[]string{"*"}, map[string]int{"tools": 2, "prompts": 0, "resources": 0, "templates": 0}, 0, "the allow and deny lists of the upstreams hide everything that the profile selects"},
+	} {
+		g.upstreams[0].Hidden[call.Tool] = tt.hidden["tools"]
+		g.policy = policy.MustNew(policy.Options{Default: policy.Deny, Upstreams: map[string]policy.Upstream{"files": {Tools: policy.Globs{Deny: tt.deny}}}})
+		r := New(g).Check(t.Context(), CheckOptions{Profiles: []string{"default"}})
+		if diff := cmp.Diff(tt.hidden, r.Upstreams[0].HiddenItems); diff != "" || r.Upstreams[0].Items["tools"] != 2 || r.Profiles[0].Items["tools"] != tt.shown {
+			t.Errorf("deny %q: %+v, %+v: %s", tt.deny, r.Upstreams, r.Profiles, diff)
+		}
+		message := ""
+		for _, f := range r.Findings {
+			message += f.Message
+		}
+		if message != tt.empty {
+			t.Errorf("deny %q: findings %+v", tt.deny, r.Findings)
+		}
+	}
+}
+
 // The gateway's own tools are for everyone, whatever policy says. Tools that a profile does not
 // list are explained like others. A name of both an own tool of the profile and a server's tool is that of the former.
 func TestExplainOwnAndUnlistedTools(t *testing.T) {

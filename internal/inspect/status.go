@@ -55,13 +55,15 @@ type UpstreamStatus struct {
 	// Transport is that of the connection, or the configured one before the first.
 	Transport string          `json:"transport,omitempty"`
 	Server    json.RawMessage `json:"server,omitempty"`
-	Items     map[string]int  `json:"items"`                // by kind in the plural, without tools that pins hide
-	HeldTools int             `json:"held_tools,omitempty"` // that pins hide, without those that a person has refused
-	Calls     int             `json:"calls"`
-	Failed    int             `json:"failed"`                // calls with the outcome error or unavailable
-	P95       *float64        `json:"p95_seconds,omitempty"` // of all calls; absent without calls
-	Restarts  int             `json:"restarts,omitempty"`    // conversations that were opened after the first
-	Reason    string          `json:"reason,omitempty"`      // why it is not ready, and what to do
+	Items     map[string]int  `json:"items"` // by kind in the plural, without tools that pins hide
+	// HiddenItems are those of Items that the upstream's own lists and overrides hide from all clients. It is absent if there are none.
+	HiddenItems map[string]int `json:"hidden_items,omitempty"`
+	HeldTools   int            `json:"held_tools,omitempty"` // that pins hide, without those that a person has refused
+	Calls       int            `json:"calls"`
+	Failed      int            `json:"failed"`                // calls with the outcome error or unavailable
+	P95         *float64       `json:"p95_seconds,omitempty"` // of all calls; absent without calls
+	Restarts    int            `json:"restarts,omitempty"`    // conversations that were opened after the first
+	Reason      string         `json:"reason,omitempty"`      // why it is not ready, and what to do
 	// GrantMissing says that the gateway does not have its own grant for it.
 	GrantMissing bool `json:"grant_missing,omitempty"`
 	// LastError is the last reason for which it was not ready.
@@ -96,7 +98,7 @@ type FailedCall struct {
 type ProfileStatus struct {
 	Name  string         `json:"name"`
 	URL   string         `json:"mcp_url,omitempty"` // for mode http
-	Items map[string]int `json:"items"`             // that it has, by kind in the plural
+	Items map[string]int `json:"items"`             // by kind in the plural, without those that the lists of their upstreams hide
 }
 
 // LastReload is the last reload of the configuration.
@@ -231,28 +233,39 @@ func (i *Inspector) profiles(url string) (out []ProfileStatus) {
 	}
 	base, hasURL := strings.CutSuffix(url, endpoint.Path)
 	for _, p := range all {
-		s := ProfileStatus{Name: p.Name, Items: make(map[string]int)}
+		s := ProfileStatus{Name: p.Name, Items: ByKind(p.Items)}
 		if hasURL {
 			s.URL = base + endpoint.PathOf(endpoint.IDOf(p.Name))
-		}
-		for kind, n := range p.Items {
-			s.Items[call.Kind(kind).Plural()] = n
 		}
 		out = append(out, s)
 	}
 	return out
 }
 
+// ByKind returns numbers by the kinds in the plural.
+func ByKind(numbers [call.Kinds]int) map[string]int {
+	m := make(map[string]int, len(numbers))
+	for kind, n := range numbers {
+		m[call.Kind(kind).Plural()] = n
+	}
+	return m
+}
+
+// hiddenItems returns how many items are hidden by kind, nil if none is.
+func (u Upstream) hiddenItems() map[string]int {
+	if u.Hidden == [call.Kinds]int{} {
+		return nil
+	}
+	return ByKind(u.Hidden)
+}
+
 func (u Upstream) status(t *traffic) UpstreamStatus {
 	s := UpstreamStatus{
 		Name: u.Name, State: u.State.String(), Since: u.Since, Required: u.Required, Revision: string(u.Revision),
-		Server: json.RawMessage(u.Server), Items: make(map[string]int), HeldTools: u.HeldTools, Reason: u.Reason, Transport: u.Transport,
+		Server: json.RawMessage(u.Server), Items: ByKind(u.Items), HiddenItems: u.hiddenItems(), HeldTools: u.HeldTools, Reason: u.Reason, Transport: u.Transport,
 	}
 	if u.Revision != "" {
 		s.Era = u.Revision.Era().String()
-	}
-	for kind, n := range u.Items {
-		s.Items[call.Kind(kind).Plural()] = n
 	}
 	if u.LastError != nil {
 		s.LastError, s.LastErrorAt = u.LastError.Reason, &u.LastError.At
