@@ -54,6 +54,7 @@ type viewpoint struct {
 type kindTab struct {
 	Name, Href string
 	Count      int
+	Shown      int // of Count: the lists of upstreams hide the others
 	Current    bool
 }
 
@@ -61,6 +62,7 @@ type itemRow struct {
 	Public, Native, Upstream, Title, Description, Href string
 	Hints                                              []string
 	Violations                                         int
+	Hidden                                             bool   // by the lists of its upstream
 	Effect, Rule                                       string // if somebody's view is shown
 }
 
@@ -141,6 +143,11 @@ func (c *Console) catalog(r *http.Request) (any, error) {
 	v := &catalogView{filter: f}
 	for _, kind := range []call.Kind{call.Tool, call.Resource, call.Template, call.Prompt} {
 		tab := kindTab{Name: kind.Plural(), Href: f.query(map[string]string{"kind": kind.String()}), Count: len(table.Published(kind)), Current: kind == f.kind}
+		for _, e := range table.Published(kind) {
+			if !table.HiddenByLists(e) {
+				tab.Shown++
+			}
+		}
 		v.Kinds = append(v.Kinds, tab)
 	}
 	for _, p := range c.Inspector.Profiles() {
@@ -197,7 +204,7 @@ func (v *catalogView) addRows(table *catalog.Table, violations map[itemKey]int, 
 	}
 	for _, e := range found[first:end] {
 		row := itemRow{
-			Public: e.Public, Native: e.Native, Upstream: e.Upstream(), Violations: violations[itemKey{e.Upstream(), e.Native}],
+			Public: e.Public, Native: e.Native, Upstream: e.Upstream(), Violations: violations[itemKey{e.Upstream(), e.Native}], Hidden: table.HiddenByLists(e),
 			Href: Prefix + "/catalog/item" + v.query(map[string]string{"name": e.Public, "q": "", "upstream": ""}),
 		}
 		item := valueOf(e.Raw)

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/policy"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/webui/schemaform"
 	"mcpgateway/internal/wire"
 )
@@ -57,6 +59,21 @@ func TestCatalog(t *testing.T) {
 	contains(t, get(t, c, "/ui/catalog?kind=prompt", 200), "files__ask")
 	get(t, c, "/ui/catalog?kind=%3Cscript%3E&q="+url.QueryEscape(hostile)+"&as="+url.QueryEscape(hostile)+"&upstream="+url.QueryEscape(hostile), 200)
 	contains(t, get(t, c, "/ui/catalog?profile=none", 404), "There is no profile none.")
+}
+
+// Items that the lists of their upstream hide are marked, and not counted as shown.
+func TestHiddenItems(t *testing.T) {
+	c, f := newTestConsole(t, Options{})
+	page := get(t, c, "/ui/catalog", 200)
+	contains(t, page, `tools <span class="faint">3<`)
+	lacks(t, page, ">hidden<")
+	lacks(t, get(t, c, "/ui/catalog/item?kind=tool&name=files__write", 200), "the lists of its upstream")
+	f.policy = policy.MustNew(policy.Options{Default: policy.Allow, Upstreams: map[string]policy.Upstream{"files": {Tools: policy.Globs{Deny: []string{"write"}}}}})
+	contains(t, get(t, c, "/ui/catalog?q=write", 200), ">hidden<", `tools <span class="faint">2 of 3<`, `prompts <span class="faint">1<`)
+	lacks(t, get(t, c, "/ui/catalog?q=read", 200), ">hidden<")
+	contains(t, get(t, c, "/ui/catalog/item?kind=tool&name=files__write", 200), "cannot see it: the lists of its upstream hide it")
+	f.set([]inspect.Upstream{{Name: "files", State: connector.Ready, Items: [call.Kinds]int{call.Tool: 16, call.Prompt: 4}, Hidden: [call.Kinds]int{call.Tool: 14}}})
+	contains(t, get(t, c, "/ui", 200), `title="4 prompts 16 tools (14 hidden) ">6 of 20<`)
 }
 
 // Each item has a page with its schema in words and its JSON.

@@ -47,6 +47,9 @@ func (c *Console) item(r *http.Request) (any, error) {
 		filter: f, Public: e.Public, Native: e.Native, Upstream: e.Upstream(), Title: titleOf(item), Description: item.Get("description").Str(),
 		Hints: hintsOf(item.Get("annotations")), Back: Prefix + "/catalog" + f.query(nil), Query: f.query(map[string]string{"name": name, "q": "", "upstream": ""}), Arguments: r.URL.Query().Get("args"),
 	}
+	if table.HiddenByLists(e) {
+		v.Facts = append(v.Facts, fact{"Clients", "cannot see it: the lists of its upstream hide it"})
+	}
 	for _, member := range []string{"mimeType", "size"} {
 		if value := item.Get(member); value.Exists() {
 			v.Facts = append(v.Facts, fact{member, jsontext.Plain(value)})

@@ -26,6 +26,7 @@ type upstreamRow struct {
 	Spark spark
 	Title string // what the server calls itself
 	Total int    // items
+	Shown int    // of Total: lists and overrides of the upstream hide the others
 	Note  string // why it is not ready, if the list above does not say it
 	// Stale is the last error if the upstream is well again.
 	Stale string
@@ -42,8 +43,9 @@ func (c *Console) overview(*http.Request) (any, error) {
 	}
 	for _, u := range s.Upstreams {
 		row := upstreamRow{UpstreamStatus: u, Rates: c.History.Rates(u.Name), Spark: sparkOf(c.History.Points(u.Name)), Title: serverTitle(u.Server)}
-		for _, n := range u.Items {
+		for kind, n := range u.Items {
 			row.Total += n
+			row.Shown += n - u.HiddenItems[kind]
 		}
 		switch u.State {
 		case "ready", "degraded", "idle":
