@@ -184,9 +184,12 @@ func TestExitStatusAndLastLine(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	p := run(t, program("crash"), Log{To: zap.New(core), Mask: noLog.Mask})
 	io.Copy(io.Discard, p.Stdout)
-	end, _ := errors.AsType[*ExitError](p.Stop())
-	if end == nil || end.Status() != "exit status 3" || end.Words.Text != "no configuration" {
-		t.Errorf("it ended with %v", end)
+	polltest.Until(t, "the program has ended", func() bool { return p.Ended() != nil })
+	for _, how := range []error{p.Ended(), p.Stop()} {
+		end, _ := errors.AsType[*ExitError](how)
+		if end == nil || end.Status() != "exit status 3" || end.Words.Text != "no configuration" {
+			t.Errorf("it ended with %v", end)
+		}
 	}
 	if logs.FilterMessage("server").Len() != 1 {
 		t.Errorf("the log has %v", logs.All())

@@ -23,7 +23,10 @@ const (
 	killGrace = 2 * time.Second
 	// drainGrace is how long it may take to read the output of a program that ended.
 	drainGrace = time.Second
-	// reportGrace is how long the supervisor may take to end after the program.
+	// endGrace is how long a program may take to end after its output. The calls that it had wait for that, so it is
+	// short: a program may have closed its output and run on.
+	endGrace = 250 * time.Millisecond
+	// reportGrace is endGrace for a program with a limit of memory, as clients read that it has exceeded the limit.
 	reportGrace = time.Second
 )
 
@@ -177,7 +180,7 @@ func (p *Process) Stop() error {
 	}
 	<-p.logged
 	p.stderr.Close()
-	end := &ExitError{p.err, p.handle.memoryError(), p.errors.last.words(), p.errors.outOfFiles()}
+	end := p.exitError()
 	if m, log := end.Memory, p.log.To; m != nil {
 		log.Warn("the server was ended: it used more memory than limits.memory allows",
 			zap.String("used", mebibytes(m.Used)), zap.String("limit", mebibytes(m.Limit)))
@@ -185,24 +188,28 @@ func (p *Process) Stop() error {
 	return end
 }
 
-// OutOfMemory returns why the program was ended if it used too much memory, else nil. Call
-// it when Stdout has ended. It waits a moment for the supervisor if there is a limit.
-func (p *Process) OutOfMemory() error {
-	if !p.limited {
-		return nil
+// exitError says how the program ended. All of its processes have ended, and logged is closed.
+func (p *Process) exitError() *ExitError {
+	return &ExitError{p.err, p.handle.memoryError(), p.errors.last.words(), p.errors.outOfFiles()}
+}
+
+// Ended returns how the program ended, an *ExitError, or nil if it runs on. Call it when Stdout has ended or nothing reads
+// Stdin: it waits a moment for the end. It may be called while [Process.Stop] runs.
+func (p *Process) Ended() error {
+	grace := endGrace
+	if p.limited {
+		grace = reportGrace
 	}
-	known := make(chan *MemoryError, 1)
-	go func() { known <- p.handle.memoryError() }() // ends with the supervisor
-	timer := time.NewTimer(reportGrace)
+	timer := time.NewTimer(grace)
 	defer timer.Stop()
-	select {
-	case e := <-known:
-		if e != nil {
-			return e
+	for _, end := range []chan struct{}{p.ended, p.logged} {
+		select {
+		case <-end:
+		case <-timer.C:
+			return nil
 		}
-	case <-timer.C: // the program has closed Stdout and runs on
 	}
-	return nil
+	return p.exitError()
 }
 
 func (p *Process) endsWithin(d time.Duration) bool {

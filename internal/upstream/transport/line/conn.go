@@ -28,8 +28,8 @@ type Link struct {
 	// error says how it ended, for a process a *process.ExitError. Out must be read
 	// meanwhile; after Stop it has ended. Stop is called once.
 	Stop func() error
-	// Ended returns why the server ended, if clients may know that, else nil. It is called
-	// when Out has ended, and may wait a moment; nil: that is never known.
+	// Ended returns how the server ended, as Stop does, or nil if it runs on. It is called when
+	// Out has ended or the server does not read, and may wait a moment; nil: that is never known.
 	Ended func() error
 }
 
@@ -93,29 +93,51 @@ func newConn(o *protocol.Config, s *protocol.Identity, l *Link, in protocol.Noti
 		defer close(c.reader)
 		why := c.read()
 		l.Out.Close() // so that the server does not block on a write
-		c.stopped(why)
+		if why == errOutputEnded {
+			c.stop(func() error { return c.endOf(why) })
+		} else {
+			c.stopped(why)
+		}
 	}()
 	go func() {
 		err := c.writer.run()
 		close(c.done)
 		if err != nil {
-			c.stopped(fmt.Errorf("the server does not read: %w", err))
+			c.stop(func() error { return c.endOf(fmt.Errorf("the server does not read: %w", err)) })
 		}
 	}()
 	return c
 }
 
-// stopped ends all calls because the conversation cannot go on. It ends a write in
-// progress first, since only then it is known which calls the server cannot have received.
-func (l *Conn) stopped(why error) {
+// stopped ends all calls because the conversation cannot go on.
+func (l *Conn) stopped(why error) { l.stop(func() error { return why }) }
+
+// stop is stopped for a reason that may take a moment to become known. It ends a write in progress first, since
+// only then it is known which calls the server cannot have received; later ones are not sent.
+func (l *Conn) stop(why func() error) {
 	l.once.Do(func() {
 		l.writer.close()
 		l.link.In.Close()
 		<-l.done
-		l.pending.Close(why)
-		l.why = why
+		l.why = why()
+		l.pending.Close(l.why)
 		close(l.ended)
 	})
+}
+
+// endOf returns how the server ended, or what shows that it does not go on if it runs on all the same.
+func (l *Conn) endOf(shown error) error {
+	if l.link.Ended == nil {
+		return shown
+	}
+	how := l.link.Ended()
+	if how == nil {
+		return shown
+	}
+	if end, ok := errors.AsType[*process.ExitError](how); ok && end.Memory != nil {
+		return &protocol.EndError{Why: end.Memory}
+	}
+	return how
 }
 
 // Run implements [protocol.Conn].
@@ -290,22 +312,15 @@ func (l *Conn) read() error {
 		case errors.Is(err, wire.ErrLineTooLong):
 			return &diagnose.LineTooLongError{Limit: bound}
 		case errors.Is(err, io.EOF):
-			return l.outputEnded()
+			return errOutputEnded
 		default:
 			return fmt.Errorf("the server's output cannot be read: %w", err)
 		}
 	}
 }
 
-// outputEnded returns why the output of the server has ended.
-func (l *Conn) outputEnded() error {
-	if l.link.Ended != nil {
-		if why := l.link.Ended(); why != nil {
-			return &protocol.EndError{Why: why}
-		}
-	}
-	return errors.New("the server closed its output")
-}
+// errOutputEnded ends a conversation with a server that sends nothing more.
+var errOutputEnded = errors.New("the server closed its output")
 
 // take handles one line: a message, or a batch in revisions that have batches.
 func (l *Conn) take(line []byte) {

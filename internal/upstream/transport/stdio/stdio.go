@@ -24,6 +24,6 @@ func Open(c *protocol.Config, program process.Config) line.Opener {
 		if err != nil {
 			return nil, &protocol.CallError{Reason: "cannot start the server's program", Cause: err}
 		}
-		return &line.Link{In: p.Stdin, Out: p.Stdout, Stop: p.Stop, Ended: p.OutOfMemory}, nil
+		return &line.Link{In: p.Stdin, Out: p.Stdout, Stop: p.Stop, Ended: p.Ended}, nil
 	}
 }
