@@ -13,7 +13,6 @@ import (
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/granting"
-	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
@@ -59,13 +58,17 @@ func (o *callOptions) advised(ctx context.Context, err error, v *gateway.InProce
 			of, why = "upstream "+upstream+" is down: ", u.Reason
 		}
 	}
-	switch {
-	case why == "" && rpc.Said != "":
-		return &wire.Error{Code: rpc.Code, Message: fmt.Sprintf("%s (%q)", rpc.Message, plaintext.Line(rpc.Said, diagnose.MaxExcerpt)), Data: rpc.Data}
-	case why == "":
+	reason := data.Get("reason").Str()
+	if rpc.Explain != nil && why == rpc.Detail {
+		why = rpc.Explain(func(said string) string { return said }) // the arguments are those of the user
+		if rpc.Detail == "" {
+			return &wire.Error{Code: rpc.Code, Message: strings.TrimSuffix(rpc.Message, reason) + why, Data: rpc.Data}
+		}
+	}
+	if why == "" {
 		return err
 	}
-	return errors.New(o.downText(of, data.Get("reason").Str(), why, answered))
+	return errors.New(o.downText(of, reason, why, answered))
 }
 
 // downText says why a server cannot be used. of names the upstream, and reason is that of the call: one whose connection

@@ -20,6 +20,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/upstream/diagnose"
 )
 
 // statusOptions are the flags of `gateway status`.
@@ -392,7 +393,7 @@ func (p *statusPage) lastFailed() {
 		if f := u.LastFailed; f != nil {
 			fmt.Fprintln(p.out)
 			cause := ""
-			if u.LastErrorAt != nil && !u.LastErrorAt.Before(f.At) && recovered(u) && u.LastError != u.Reason && !strings.Contains(f.Reason, u.LastError) {
+			if u.LastErrorAt != nil && !u.LastErrorAt.Before(f.At) && recovered(u) && u.LastError != u.Reason && !strings.Contains(f.Reason, u.LastError) && !strings.Contains(f.Reason, diagnose.DuringCall) {
 				cause = fmt.Sprintf(". The last error of %s, %s ago: %s", u.Name, console.Ago(p.now.Sub(*u.LastErrorAt)), u.LastError)
 			}
 			p.say(nil, "", "Last failed call of %s: %s ago, %s: %s (request %s)%s",

@@ -10,6 +10,7 @@ import (
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/upstream/connector"
+	"mcpgateway/internal/upstream/diagnose"
 )
 
 // A ready upstream whose calls fail at once says so.
@@ -159,6 +160,7 @@ func TestStatusOfTheCauseOfAFailedCall(t *testing.T) {
 		{"idle", "", "the connection was lost", &failed, 1},
 		{"ready", "", "the connection was lost", &before, 0},
 		{"ready", "", "gone: " + ended, &after, 1},
+		{"ready", "", ended + diagnose.DuringCall, &after, 1},
 		{"ready", ended, "the connection was lost", &after, 1},
 		{"down", ended, "the connection was lost", &after, 1},
 		{"connecting", "", "the connection was lost", &after, 1},

@@ -74,11 +74,12 @@ func TestRefusedCredentialsAtURL(t *testing.T) {
 	}))
 	defer server.Close()
 	at := server.URL + "/mcp"
+	const forbidden = ` answered HTTP 403 ("you may not write s3cret")` // the arguments are those of the user
 	for _, tt := range []struct{ expired, scope, want string }{
 		{"the API key has expired", "", at + ` answered HTTP 401 ("the API key has expired"): the credentials of --header are not accepted; check that they are the right ones and have not expired`},
-		{"", "notes:write", at + " answered HTTP 403: the credentials of --header lack the scope notes:write (insufficient_scope)"},
-		{"", "a b", at + " answered HTTP 403: the credentials of --header lack one of the scopes a, b (insufficient_scope)"},
-		{"", "", at + " answered HTTP 403: it knows who is asking and refuses; check the rights of the credentials of --header, and whether it lets this machine in"},
+		{"", "notes:write", at + forbidden + ": the credentials of --header lack the scope notes:write (insufficient_scope)"},
+		{"", "a b", at + forbidden + ": the credentials of --header lack one of the scopes a, b (insufficient_scope)"},
+		{"", "", at + forbidden + ": it knows who is asking and refuses; check the rights of the credentials of --header, and whether it lets this machine in"},
 	} {
 		expired, scope = tt.expired, tt.scope
 		var out, errs bytes.Buffer

@@ -18,6 +18,7 @@ import (
 const (
 	maxReason    = 256      // bytes
 	maxSaid      = 200      // bytes of what a server said within a reason
+	leastSaid    = 80       // of them that stay although the rest of the reason is long
 	maxMasked    = 16 << 10 // bytes of a text in which secrets are looked for
 	maxHidden    = 256      // values of arguments that are looked for in the message of a server
 	leastHidden  = 3        // bytes of a value that is looked for: shorter ones are parts of words
@@ -53,6 +54,8 @@ func (r *Router) reasonOf(outcome string, c *call.Call, log *logFields, err erro
 		return r.short(err.Error())
 	case rpc.Raw != nil:
 		return fmt.Sprintf("the server answered with error %d: %s", rpc.Code, r.said(rpc.Message, c.Params, maxReason))
+	case rpc.Explain != nil:
+		return r.short(of(rpc, log) + r.explained(rpc, c.Params))
 	case rpc.Detail != "":
 		return r.short(rpc.Detail)
 	}
@@ -61,19 +64,28 @@ func (r *Router) reasonOf(outcome string, c *call.Call, log *logFields, err erro
 		return "there is no such resource"
 	}
 	if reason, ok := data.Get("reason").Text(); ok {
-		if upstream := data.Get("upstream").Str(); upstream != "" && log.upstream == "" { // the line names none
-			reason = "upstream " + upstream + ": " + reason
-		}
-		if rpc.Said != "" {
-			reason += fmt.Sprintf(" (%q)", r.said(rpc.Said, c.Params, maxSaid))
-		}
-		return r.short(reason)
+		return r.short(of(rpc, log) + reason)
 	}
 	message := rpc.Message
 	if lacked := leafNames(data.Get("requiredCapabilities"), ""); len(lacked) > 0 {
 		message += ": " + strings.Join(lacked, ", ")
 	}
 	return r.short(message)
+}
+
+// of returns the beginning of a reason that names the upstream, "" if the line names it.
+func of(rpc *wire.Error, log *logFields) string {
+	if upstream := wire.ValueOf(rpc.Data).Get("upstream").Str(); upstream != "" && log.upstream == "" {
+		return "upstream " + upstream + ": "
+	}
+	return ""
+}
+
+// explained returns the reason of a failed call with what the server said about it, which gets the room that the rest leaves.
+func (r *Router) explained(rpc *wire.Error, params wire.Raw) string {
+	rest := len(rpc.Explain(func(string) string { return "" }))
+	most := min(maxSaid, max(leastSaid, maxReason-rest-len(` ("…")`)))
+	return rpc.Explain(func(said string) string { return r.said(said, params, most) })
 }
 
 // said returns what a server said on one short line, without secrets of the configuration and without values of the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -203,10 +204,15 @@ func TestReasonHidesSecrets(t *testing.T) {
 }
 
 // answered is the error of a call that a server answered with HTTP 500 and a text.
-func answered(text string) *wire.Error {
+func answered(said string) *wire.Error {
 	err := wire.Errorf(wire.CodeInternal, "upstream \"files\": the server answered HTTP 500")
 	err = err.WithData(wire.Raw(`{"upstream":"files","reason":"the server answered HTTP 500"}`))
-	err.Said = text
+	err.Explain = func(hide func(string) string) string {
+		if said := hide(said); said == "" {
+			return "the server answered HTTP 500"
+		}
+		return fmt.Sprintf("the server answered HTTP 500 (%q)", hide(said))
+	}
 	return err
 }
 
@@ -226,6 +232,22 @@ func TestReasonQuotesTheTextOfAStatus(t *testing.T) {
 		if sent := string(answered(text).Append(nil)); strings.Contains(sent, "full") || strings.Contains(sent, "xxx") {
 			t.Errorf("the client gets %s", sent)
 		}
+	}
+}
+
+// What a server said leaves room for the rest of a reason, such as the server's id at its end.
+func TestReasonLeavesRoom(t *testing.T) {
+	rest := strings.Repeat("a", 100)
+	err := &wire.Error{Code: -1, Explain: func(hide func(string) string) string {
+		return rest + " (" + hide(strings.Repeat("x", 5000)) + ") (request S-1)"
+	}}
+	c := newCall("tools/call", `{"name":"files__read"}`, nil)
+	if got := unmasked.reasonOf(outcomeError, c, &logFields{}, err); !strings.HasSuffix(got, "x…) (request S-1)") || len(got) > maxReason {
+		t.Error(got)
+	}
+	rest = strings.Repeat("a", 2*maxReason)
+	if got := unmasked.reasonOf(outcomeError, c, &logFields{}, err); len(got) > maxReason+len("…") {
+		t.Error(got)
 	}
 }
 

@@ -296,11 +296,15 @@ func TestTextOfAStatusInALiveConversation(t *testing.T) {
 	if !ok {
 		t.Fatal(err)
 	}
-	upstreamtest.Equal(t, "text", failure.Said, "database is locked")
+	upstreamtest.Equal(t, "explanation", failure.Explain(whole), reason+text)
+	upstreamtest.Equal(t, "detail", failure.Detail, "")
 	if sent := string(failure.Append(nil)); strings.Contains(sent, "locked") || !strings.Contains(sent, reason) {
 		t.Errorf("the client gets %s", sent)
 	}
 }
+
+// whole hides nothing of what a server said.
+func whole(said string) string { return said }
 
 // The log gives the same advice when a ready server ends.
 func TestAdviceAfterACrash(t *testing.T) {

@@ -39,7 +39,7 @@ func playServer(role string) int {
 	if role == "garbage" {
 		fmt.Println("Welcome to the server!\n{\"level\":\"info\"}\n\xff\xfe")
 	}
-	lines := wire.NewLineReader(os.Stdin, 1<<20)
+	lines, calls := wire.NewLineReader(os.Stdin, 4<<20), 0
 	for {
 		line, err := lines.Next()
 		if err != nil {
@@ -59,6 +59,17 @@ func playServer(role string) int {
 			if role == "fragile" {
 				fmt.Printf(`{"jsonrpc":"2.0","id":%s,"resu`, m.ID)
 				return 9
+			}
+			if role == "fragile for two" {
+				if calls++; calls < 2 {
+					continue
+				}
+				fmt.Fprintln(os.Stderr, "fatal: no room for TOKEN-9")
+				return 9
+			}
+			if role == "mute after a call" { // it ends only when the gateway ends it
+				os.Stdout.Close()
+				time.Sleep(time.Hour)
 			}
 			reply = fmt.Sprintf(`{"pid":%d,"env":%s,"dir":%s}`, os.Getpid(), wire.String(strings.Join(os.Environ(), " ")), wire.String(workDir()))
 		case wire.MethodDiscover:
@@ -83,7 +94,7 @@ func workDir() string {
 func testProgram(role string, env ...string) *process.Config {
 	return &process.Config{
 		Command: os.Args[0],
-		Env:     append(append(process.Environ(nil, nil), roleVariable+"="+role), env...),
+		Env:     append(append(process.Environ(nil, nil), roleVariable+"="+role, "GORACE=atexit_sleep_ms=0"), env...),
 	}
 }
 

@@ -483,5 +483,5 @@ func (s *Sessions) refusal(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.catalogSession.FailureOf(err, connector.ReasonFor(err), s.catalogSession.Snapshot().Since, true)
+	return s.catalogSession.FailureOf(err, connector.ReasonFor(err), s.catalogSession.Snapshot().Since, true, "")
 }

@@ -31,9 +31,9 @@ type Error struct {
 	// Detail says more than Message, for the log and the status. It may name addresses and files,
 	// and is never sent.
 	Detail string
-	// Said is the text that a server answered in place of a JSON-RPC message, for the log and the status.
-	// It may repeat arguments of the request, and is never sent.
-	Said string
+	// Explain returns Detail, or the reason in Data if Detail is empty, with what a server said about the request, for the
+	// log and the status. hide removes arguments of the request from what the server said. It is nil if Detail or Data say all.
+	Explain func(hide func(said string) string) string
 }
 
 // Error returns the code and the message.

@@ -62,7 +62,7 @@ func (c *Connector) noteFailure(a admission, g *callGuard, cl *call.Call, err er
 		c.breaker.skipped(a)
 		return
 	}
-	f.item, f.principal, f.detail = itemOf(cl), cl.Principal.Identity(), c.detail(err, reason)
+	f.item, f.principal, f.detail = itemOf(cl), cl.Principal.Identity(), c.detail(err, reason, cl.ID)
 	a.works = g.serverWorks
 	switch c.breaker.failed(a, &f, time.Now()) {
 	case opened:

@@ -79,7 +79,7 @@ func (c *Connector) do(ctx context.Context, cl *call.Call, send sendFunc) (call.
 	if s := c.Snapshot(); s.State != Ready {
 		since = s.Since
 	}
-	return call.Result{}, c.FailureOf(err, reason, since, retryable)
+	return call.Result{}, c.FailureOf(err, reason, since, retryable, cl.ID)
 }
 
 // explain returns the reason for the client, and whether the server certainly did not

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -40,31 +41,68 @@ func (c *Connector) Failure(reason string, since time.Time, retryable bool, late
 	return wire.Errorf(wire.CodeInternal, "upstream %s: %s", name, reason).WithData(data)
 }
 
-// FailureOf is Failure for an error, with what operators may read about it.
-func (c *Connector) FailureOf(err error, reason string, since time.Time, retryable bool) *wire.Error {
+// FailureOf is Failure for an error of the call with a request id, with what operators may read about it.
+func (c *Connector) FailureOf(err error, reason string, since time.Time, retryable bool, request string) *wire.Error {
 	failure := c.Failure(reason, since, retryable, protocol.RetryAfterOf(err))
-	if failure.Detail = c.detail(err, reason); failure.Detail == "" {
-		if h, is := errors.AsType[diagnose.HTTPError](err); is {
-			failure.Said = c.o.Mask(h.ServerMessage())
+	if failure.Detail = c.unreached(err, reason); failure.Detail != "" {
+		return failure
+	}
+	failure.Detail = c.refusedOrLost(err, reason, request, hideAll)
+	_, isHTTP := errors.AsType[diagnose.HTTPError](err)
+	if failure.Detail == "" && !isHTTP {
+		return failure
+	}
+	failure.Explain = func(hide func(text string) string) string {
+		if text := c.refusedOrLost(err, reason, request, hide); text != "" {
+			return text
 		}
+		status := &diagnose.FailedCall{Err: err, Hide: hide, Request: request}
+		return c.o.reason(reason) + diagnose.ServerMessage(status, c.o.Mask) + diagnose.ServerRequest(status)
 	}
 	return failure
 }
 
-// detail says for operators why a call found no connection, as the line "no connection" does, why there are no
-// credentials for it, or that the server refuses them. It is "" for other errors, whose reason says everything.
-func (c *Connector) detail(err error, reason string) string {
+// hideAll hides what a server said about a call, which may repeat arguments of it.
+func hideAll(string) string { return "" }
+
+// detail says for operators why a call failed, without what the server said about the call, "" if the reason says everything.
+func (c *Connector) detail(err error, reason, request string) string {
+	if text := c.unreached(err, reason); text != "" {
+		return text
+	}
+	return c.refusedOrLost(err, reason, request, hideAll)
+}
+
+// unreached says for operators why a call found no connection, as the line "no connection" does, or why there are no
+// credentials for it. It is "" for other errors.
+func (c *Connector) unreached(err error, reason string) string {
 	if s := c.Snapshot(); (s.State == Down || s.State == Connecting) && s.Reason == reason {
 		return s.Advice
 	}
 	if f, ok := errors.AsType[*protocol.CallError](err); ok && f.NotSent && (f.ConnectionLost || f.NoCredentials) && f.Cause != nil {
 		return c.advice(err)
-	} else if ok && f.Unauthenticated {
-		if h, is := errors.AsType[diagnose.HTTPError](f.Cause); is {
-			return c.advice(diagnose.WithoutMessage{HTTPError: h})
-		}
 	}
 	return ""
+}
+
+// refusedOrLost says for operators that the server refuses the credentials of a call, or how a program ended that had the
+// call. It is "" for other errors. hide is that of [diagnose.FailedCall].
+func (c *Connector) refusedOrLost(err error, reason, request string, hide func(text string) string) string {
+	f, ok := errors.AsType[*protocol.CallError](err)
+	if !ok {
+		return ""
+	}
+	failed := &diagnose.FailedCall{Err: f.Cause, Hide: hide, Request: request}
+	_, isHTTP := errors.AsType[diagnose.HTTPError](f.Cause)
+	more, isLost := strings.CutPrefix(reason, protocol.ReasonConnectionLost)
+	switch {
+	case f.Unauthenticated && isHTTP:
+		return c.advice(failed)
+	case isLost && f.MayHaveExecuted && f.Cause != nil:
+		return c.advice(failed) + more
+	default:
+		return ""
+	}
 }
 
 // advice returns why there is no connection and what to do about it, masked and bounded.

@@ -21,8 +21,14 @@ func TestProgram(t *testing.T) {
 			&HandshakeError{Err: exit},
 			`the program "x" ended with exit status 3 before initialize; the last line of its standard error is "KEY is not set": fix that, and check its args and env`,
 		},
-		"ended later":     {exit, `the program "x" ended with exit status 3; the last line of its standard error is "KEY is not set": it is started again`},
-		"a line too long": {&LineTooLongError{9}, `the program "x": the server wrote more than 9 bytes without the end of a line: it is started again; have its tools answer with less, and see that it prints nothing but MCP messages on standard output`},
+		"ended later": {exit, `the program "x" ended with exit status 3; the last line of its standard error is "KEY is not set": it is started again`},
+		"ended during a call": {
+			&FailedCall{Err: exit, Hide: func(text string) string { return strings.ReplaceAll(text, "KEY", "[…]") }},
+			`the program "x" ended with exit status 3 during the call; the last line of its standard error is "[…] is not set"`,
+		},
+		"ended during a call, all hidden": {&FailedCall{Err: exit, Hide: func(string) string { return "" }}, `the program "x" ended with exit status 3 during the call`},
+		"closed its output during a call": {&FailedCall{Err: errors.New("the server closed its output")}, `the program "x": the server closed its output`},
+		"a line too long":                 {&LineTooLongError{9}, `the program "x": the server wrote more than 9 bytes without the end of a line: it is started again; have its tools answer with less, and see that it prints nothing but MCP messages on standard output`},
 		"too much memory": {
 			&process.ExitError{Err: errors.New("signal: killed"), Memory: &process.MemoryError{Used: 600 << 20, Limit: 512 << 20}, Words: process.Words{Text: "loading"}},
 			`the program "x" and the processes that it started were ended: it used 600 MiB of memory, and limits.memory allows 512 MiB; the last line of its standard error is "loading": raise limits.memory, or find out what they need it for`,
@@ -68,6 +74,29 @@ func TestRemote(t *testing.T) {
 	}
 }
 
+// What a server says about a call may have arguments of the call, and its request id may be that of the call.
+func TestRemoteRefusesACall(t *testing.T) {
+	s := RemoteServer{URL: &url.URL{Scheme: "http", Host: "h"}, Mask: func(text string) string { return strings.ReplaceAll(text, "hunter-22", "[redacted]") }}
+	const advice = ": check url and headers against the server's documentation"
+	for name, tc := range map[string]struct {
+		request, hide, want string
+	}{
+		"quoted":          {"r1", "diary", `http://h answered HTTP 400 ("no […] for [redacted]")` + advice + " (request S-1)"},
+		"its own id":      {"S-1", "diary", `http://h answered HTTP 400 ("no […] for [redacted]")` + advice},
+		"nothing is said": {"r1", "", "http://h answered HTTP 400" + advice + " (request S-1)"},
+	} {
+		call := &FailedCall{Err: refused("no diary for hunter-22"), Request: tc.request, Hide: func(text string) string {
+			if tc.hide == "" {
+				return ""
+			}
+			return strings.ReplaceAll(text, tc.hide, "[…]")
+		}}
+		if got := Remote(s, call); got != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
 func TestNonProtocolOutput(t *testing.T) {
 	mask := func(s string) string { return strings.ReplaceAll(s, "hunter-22", "[redacted]") }
 	got := NonProtocolOutput([]byte(strings.Repeat("x", MaxExcerpt-4)+"hunter-22"), mask)
@@ -84,7 +113,7 @@ func (refused) StatusCode() int         { return 400 }
 func (refused) UsesOAuth() bool         { return false }
 func (refused) MissingScopes() []string { return nil }
 func (refused) WantsTLS() bool          { return false }
-func (refused) ServerRequestID() string { return "" }
+func (refused) ServerRequestID() string { return "S-1" }
 func (r refused) ServerMessage() string { return string(r) }
 
 // A secret is masked before a message is cut, so that no part of it is left.

@@ -76,15 +76,19 @@ type HTTPError interface {
 	WantsTLS() bool
 }
 
-// WithoutMessage is the HTTP response of a call without the message of the server, which may repeat arguments of the call,
-// and without the request id, which is that of the call.
-type WithoutMessage struct{ HTTPError }
+// FailedCall says why a call failed that had reached a server, for the advice of [Program] and [Remote].
+type FailedCall struct {
+	Err error
+	// Hide removes what the server may have repeated of the arguments of the call from a text of the server. If nothing is
+	// left, the text is not quoted.
+	Hide func(text string) string
+	// Request is the id of the call. Many servers return it as the id of their response.
+	Request string
+}
 
-// ServerMessage implements [HTTPError].
-func (WithoutMessage) ServerMessage() string { return "" }
+func (f *FailedCall) Error() string { return f.Err.Error() }
 
-// ServerRequestID implements [HTTPError].
-func (WithoutMessage) ServerRequestID() string { return "" }
+func (f *FailedCall) Unwrap() error { return f.Err }
 
 // UnexpectedContentType is a response that is neither JSON nor an event stream.
 type UnexpectedContentType struct {
@@ -123,6 +127,8 @@ const (
 	CheckServer = "check that it is an MCP server which speaks over standard input and output"
 	// CheckStdio is the advice about a program that prints text which is not MCP.
 	CheckStdio = CheckServer + ", and that its args do not choose another transport"
+	// DuringCall follows how a program ended in the advice about the call that it had.
+	DuringCall = " during the call"
 	// StartedAgain is the end of the advice about a program that has ended after it was ready.
 	StartedAgain = ": it is started again"
 )

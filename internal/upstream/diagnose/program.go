@@ -36,6 +36,10 @@ func programAdvice(c process.Config, why error) string {
 	} else if killed, ok := errors.AsType[*EndedError](why); ok {
 		words = killed.Words
 	}
+	call, inCall := errors.AsType[*FailedCall](why)
+	if inCall && words.Text != "" {
+		words.Text = call.Hide(words.Text)
+	}
 	last := ""
 	if words.Text != "" {
 		last = "; " + StandardError(words.Text, words.Error)
@@ -60,6 +64,8 @@ func programAdvice(c process.Config, why error) string {
 		return fmt.Sprintf("the program %q ended with %s before initialize and said nothing on its standard error: check its args and env, and run it by hand", c.Command, end.Status())
 	case failed && ended:
 		return fmt.Sprintf("the program %q ended with %s before initialize%s: fix that, and check its args and env", c.Command, end.Status(), last)
+	case ended && inCall:
+		return fmt.Sprintf("the program %q ended with %s%s%s", c.Command, end.Status(), DuringCall, last)
 	case ended:
 		return fmt.Sprintf("the program %q ended with %s%s"+StartedAgain, c.Command, end.Status(), last)
 	case errors.Is(why, ErrHandshakeTimeout):

@@ -40,11 +40,7 @@ const RequestMark = " (request "
 func Remote(s RemoteServer, why error) string {
 	at := Show(s.URL)
 	if r, ok := errors.AsType[HTTPError](why); ok {
-		text := fmt.Sprintf("%s answered HTTP %d%s: %s", at, r.StatusCode(), ServerMessage(r, s.Mask), s.statusAdvice(r))
-		if id := r.ServerRequestID(); id != "" {
-			text += RequestMark + id + ")"
-		}
-		return text
+		return fmt.Sprintf("%s answered HTTP %d%s: %s", at, r.StatusCode(), ServerMessage(why, s.Mask), s.statusAdvice(r)) + ServerRequest(why)
 	}
 	if u, ok := errors.AsType[*UnexpectedContentType](why); ok {
 		return fmt.Sprintf("%s answered HTTP %d with %s and not with MCP: %s", at, u.Status, ContentName(u.MediaType), u.advice())
@@ -62,7 +58,27 @@ func ServerMessage(why error, mask func(string) string) string {
 	if !ok || r.ServerMessage() == "" {
 		return ""
 	}
-	return fmt.Sprintf(" (%q)", plaintext.Line(mask(r.ServerMessage()), MaxExcerpt))
+	text := mask(r.ServerMessage())
+	if call, ok := errors.AsType[*FailedCall](why); ok {
+		text = call.Hide(text)
+	}
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%q)", plaintext.Line(text, MaxExcerpt))
+}
+
+// ServerRequest returns the end of a text about a status: the id that the server gave the response, "" if there is none or if
+// it is that of the call.
+func ServerRequest(why error) string {
+	r, ok := errors.AsType[HTTPError](why)
+	if !ok || r.ServerRequestID() == "" {
+		return ""
+	}
+	if call, ok := errors.AsType[*FailedCall](why); ok && call.Request == r.ServerRequestID() {
+		return ""
+	}
+	return RequestMark + r.ServerRequestID() + ")"
 }
 
 func (s RemoteServer) statusAdvice(r HTTPError) string {
