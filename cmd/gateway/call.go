@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"regexp"
 	"slices"
 	"strconv"
@@ -205,6 +206,9 @@ func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string
 			ID: requestid.New(), Method: wire.MethodToolsCall, Params: params, Principal: who,
 			Client: shellClient(back.capabilities()), LogLevel: wire.LevelNone, Back: back,
 		}
+		if o.as != "" {
+			c.By = systemUser() + " (gateway call)"
+		}
 		for range maxVisits {
 			var res call.Result
 			if res, err = ask(ctx, c); err == nil {
@@ -226,6 +230,14 @@ func (o *callOptions) call(cmd *cobra.Command, cfg *config.Config, source string
 		return err
 	})
 	return result, err
+}
+
+// systemUser is the name of the user who runs the command.
+func systemUser() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return fmt.Sprintf("uid %d", os.Getuid())
 }
 
 // questions is the writer for questions: standard error, or the terminal if standard error is

@@ -22,6 +22,8 @@ type Call struct {
 	// By names the person who makes the call in the name of Principal, "" if Principal does. Only
 	// the gateway sets it.
 	By string
+	// WithoutGrants says that the call uses no grant of Principal, because By may not use it.
+	WithoutGrants bool
 	// Remote is the address of the client, "" if it has none. A port of 0 is not known.
 	Remote string
 	// ShareKey says which share of a budget that all clients use the call counts for.

@@ -100,7 +100,7 @@ func TestRevokedGrants(t *testing.T) {
 	who := &call.Principal{Subject: "ann", Issuer: idp.URL, AuthMethod: "jwt"}
 	for _, by := range []string{"", "admin"} {
 		made := &call.Call{
-			ID: "try", Method: wire.MethodToolsCall, Params: wire.Raw(`{"name":"up__who"}`), Principal: who, By: by,
+			ID: "try", Method: wire.MethodToolsCall, Params: wire.Raw(`{"name":"up__who"}`), Principal: who, By: by, WithoutGrants: by != "",
 			Client: &call.Client{Key: "console", Sessionless: true, Revision: wire.Rev20251125}, Back: struct{ call.BackChannel }{}, Trace: &call.Trace{},
 		}
 		res, err := c.g.front.Call(t.Context(), made)

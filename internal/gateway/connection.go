@@ -99,7 +99,7 @@ func (c *connection) Name() string { return c.name }
 
 // Gather implements personal.Upstream.
 func (c *connection) Gather(ctx context.Context, on *call.Call) {
-	if c.credentials == nil || on.By == "" && !c.credentials.NeedsGrant(on.Principal) {
+	if c.credentials == nil || !on.WithoutGrants && !c.credentials.NeedsGrant(on.Principal) {
 		c.sessions.Gather(ctx, on)
 	}
 }

@@ -38,7 +38,7 @@ func New(name string, sessions *upstream.Sessions, source *credentials.Source, w
 // Session implements router.Upstream. A principal without a grant gets NoSession, and so does who
 // calls in the name of another.
 func (u *Upstream) Session(ctx context.Context, c *call.Call) (string, error) {
-	if c.By != "" || u.credentials.NeedsGrant(c.Principal) {
+	if c.WithoutGrants || u.credentials.NeedsGrant(c.Principal) {
 		return NoSession, nil
 	}
 	return u.Sessions.Session(ctx, c)
@@ -59,7 +59,7 @@ func (grantRequest) Session(context.Context, *call.Call) (string, error) { retur
 // Do implements router.Upstream.
 func (r grantRequest) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 	switch {
-	case c.By != "":
+	case c.WithoutGrants:
 		return call.Result{}, r.refusal(wire.Raw("false"), "calls need the grant of "+c.Principal.Subject+", and only their own calls use it")
 	case !r.credentials.NeedsGrant(c.Principal):
 		return call.Result{}, catalog.UnavailableError([]catalog.Unavailable{{
@@ -73,8 +73,8 @@ func (r grantRequest) Do(ctx context.Context, c *call.Call) (call.Result, error)
 
 // Do implements router.Upstream.
 func (u *Upstream) Do(ctx context.Context, c *call.Call) (call.Result, error) {
-	if c.Session == NoSession || c.By != "" {
-		if c.By != "" || u.credentials.NeedsGrant(c.Principal) {
+	if c.Session == NoSession || c.WithoutGrants {
+		if c.WithoutGrants || u.credentials.NeedsGrant(c.Principal) {
 			return grantRequest{u}.Do(ctx, c)
 		}
 		name, err := u.Sessions.Session(ctx, c)

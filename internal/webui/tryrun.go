@@ -186,7 +186,7 @@ func (ts *tries) close() {
 // call returns the call of a try by a person.
 func (t *try) call(by, remote string) *call.Call {
 	c := &call.Call{
-		ID: requestid.New(), Principal: t.viewpoint.who, Remote: remote, By: by, LogLevel: wire.LevelDebug, Back: t, Client: tryClient, Trace: &call.Trace{},
+		ID: requestid.New(), Principal: t.viewpoint.who, Remote: remote, By: by, WithoutGrants: by != "", LogLevel: wire.LevelDebug, Back: t, Client: tryClient, Trace: &call.Trace{},
 	}
 	member := "name"
 	switch t.kind {

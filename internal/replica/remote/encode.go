@@ -41,21 +41,22 @@ type raw = []byte
 
 // callHeader is all of a call but its params.
 type callHeader struct {
-	To          string             `json:"to,omitempty"` // what the call is for, by its kind
-	ID          string             `json:"id"`
-	Method      string             `json:"method"`
-	HasParams   bool               `json:"hasParams,omitempty"`
-	Remote      string             `json:"remote,omitempty"`
-	By          string             `json:"by,omitempty"`
-	ShareKey    uint64             `json:"share"`
-	LogLevel    wire.Level         `json:"level,omitempty"`
-	LevelUnset  bool               `json:"levelUnset,omitempty"`
-	Session     string             `json:"session,omitempty"`
-	TakesRounds bool               `json:"rounds,omitempty"`
-	Depth       uint8              `json:"depth,omitempty"`
-	Trace       *call.TraceContext `json:"trace,omitempty"`
-	Principal   principalHeader    `json:"principal"`
-	Client      clientHeader       `json:"client"`
+	To            string             `json:"to,omitempty"` // what the call is for, by its kind
+	ID            string             `json:"id"`
+	Method        string             `json:"method"`
+	HasParams     bool               `json:"hasParams,omitempty"`
+	Remote        string             `json:"remote,omitempty"`
+	By            string             `json:"by,omitempty"`
+	WithoutGrants bool               `json:"withoutGrants,omitempty"`
+	ShareKey      uint64             `json:"share"`
+	LogLevel      wire.Level         `json:"level,omitempty"`
+	LevelUnset    bool               `json:"levelUnset,omitempty"`
+	Session       string             `json:"session,omitempty"`
+	TakesRounds   bool               `json:"rounds,omitempty"`
+	Depth         uint8              `json:"depth,omitempty"`
+	Trace         *call.TraceContext `json:"trace,omitempty"`
+	Principal     principalHeader    `json:"principal"`
+	Client        clientHeader       `json:"client"`
 }
 
 type principalHeader struct {
@@ -82,7 +83,7 @@ type clientHeader struct {
 func encodeCall(to string, c *call.Call) []byte {
 	p, client := c.Principal, c.Client
 	return join(callHeader{
-		To: to, ID: c.ID, Method: c.Method, HasParams: c.Params != nil, Remote: c.Remote, By: c.By, ShareKey: c.ShareKey, LogLevel: c.LogLevel, LevelUnset: c.LevelUnset,
+		To: to, ID: c.ID, Method: c.Method, HasParams: c.Params != nil, Remote: c.Remote, By: c.By, WithoutGrants: c.WithoutGrants, ShareKey: c.ShareKey, LogLevel: c.LogLevel, LevelUnset: c.LevelUnset,
 		Session: c.Session, TakesRounds: c.TakesRounds, Depth: c.Depth, Trace: c.TraceContext,
 		Principal: principalHeader{
 			Profile: p.Profile, Subject: p.Subject, Issuer: p.Issuer, Groups: p.Groups, Scopes: p.Scopes, AuthMethod: p.AuthMethod, KeyID: p.KeyID,
@@ -107,7 +108,7 @@ func decodeCall(data []byte) (to string, c *call.Call, err error) {
 		params = nil
 	}
 	c = &call.Call{
-		ID: h.ID, Method: h.Method, Params: params, Remote: h.Remote, By: h.By, ShareKey: h.ShareKey, LogLevel: h.LogLevel, LevelUnset: h.LevelUnset,
+		ID: h.ID, Method: h.Method, Params: params, Remote: h.Remote, By: h.By, WithoutGrants: h.WithoutGrants, ShareKey: h.ShareKey, LogLevel: h.LogLevel, LevelUnset: h.LevelUnset,
 		Session: h.Session, TakesRounds: h.TakesRounds, Depth: h.Depth, TraceContext: h.Trace,
 		Principal: &call.Principal{
 			Profile: p.Profile, Subject: p.Subject, Issuer: p.Issuer, Groups: p.Groups, Scopes: p.Scopes, AuthMethod: p.AuthMethod, KeyID: p.KeyID,

@@ -52,7 +52,7 @@ func (b *back) Ask(ctx context.Context, method string, params wire.Raw) (wire.Ra
 
 func exampleCall(b call.BackChannel) *call.Call {
 	return &call.Call{
-		ID: "r1", Method: "tools/call", Params: wire.Raw("{ \"name\" : \"x<>\" }"), Remote: "192.0.2.1:7", By: "ann", ShareKey: 1<<63 + 5, LogLevel: 3, LevelUnset: true,
+		ID: "r1", Method: "tools/call", Params: wire.Raw("{ \"name\" : \"x<>\" }"), Remote: "192.0.2.1:7", By: "ann", WithoutGrants: true, ShareKey: 1<<63 + 5, LogLevel: 3, LevelUnset: true,
 		Session: "p12", TakesRounds: true, Depth: 2, Back: b, TraceContext: &call.TraceContext{Traceparent: "00-1"},
 		Principal: &call.Principal{
 			Profile: "p", Subject: "ann", Issuer: "https://i", Groups: []string{"g"}, Scopes: []string{"s"}, AuthMethod: "jwt", KeyID: "k",
