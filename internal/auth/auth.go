@@ -112,6 +112,8 @@ func (a *Authenticator) authenticate(r *http.Request, at endpoint.Endpoint) (*Se
 		}
 	}
 	switch {
+	case creds.text == "" && fromCert == nil && creds.otherScheme:
+		return nil, errScheme
 	case creds.text == "" && fromCert == nil:
 		return nil, errMissing
 	case creds.text == "":

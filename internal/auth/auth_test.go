@@ -131,7 +131,8 @@ func TestKeys(t *testing.T) {
 		{"an empty key", request("X-API-Key", ""), "malformed", 400},
 		{"no scheme", request("Authorization", ""), "malformed", 400},
 		{"two different", request("Authorization", "Bearer "+key, "X-API-Key", old), "two_proofs", 400},
-		{"another scheme", request("Authorization", "Basic Y2k6"+key), "missing", 401},
+		{"another scheme", request("Authorization", "Basic Y2k6"+key), "scheme", 401},
+		{"a key without the scheme", request("Authorization", key), "scheme", 401},
 		{"too large", request("X-API-Key", strings.Repeat("k", maxCredentials+1)), "too_large", 401},
 		{"in the URL", httptest.NewRequest(http.MethodPost, "http://gw/mcp?access_token="+key+"&api_key="+key, nil), "missing", 401},
 	} {

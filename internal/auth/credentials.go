@@ -15,8 +15,9 @@ type tlsState = tls.ConnectionState
 
 // presented holds the credentials in the headers of a request.
 type presented struct {
-	text    string // "" for none
-	keyOnly bool   // sent as X-API-Key, so it is not a token
+	text        string // "" for none
+	keyOnly     bool   // sent as X-API-Key, so it is not a token
+	otherScheme bool   // Authorization has no scheme Bearer
 }
 
 const apiKeyHeader = "X-Api-Key"
@@ -36,7 +37,7 @@ func (a *Authenticator) credentials(h http.Header) (presented, *failure) {
 		if fail != nil {
 			return presented{}, fail
 		}
-		p.text = text
+		p.text, p.otherScheme = text, text == ""
 	}
 	if len(key) == 1 && keys > 0 {
 		text := strings.TrimSpace(key[0])
@@ -46,7 +47,7 @@ func (a *Authenticator) credentials(h http.Header) (presented, *failure) {
 		case p.text != "" && p.text != text:
 			return presented{}, errTwoCredentials
 		}
-		p = presented{text, true}
+		p.text, p.keyOnly = text, true
 	}
 	if len(p.text) > maxCredentials {
 		return presented{}, errTooLarge

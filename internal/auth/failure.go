@@ -34,6 +34,7 @@ func signed(f *failure) *failure {
 
 var (
 	errMissing        = &failure{reason: "missing", status: http.StatusUnauthorized, message: "authentication is required"}
+	errScheme         = &failure{reason: "scheme", status: http.StatusUnauthorized, message: "the header Authorization has no scheme Bearer: write it before the key or token, as in \"Bearer KEY\""}
 	errMalformed      = &failure{reason: "malformed", status: http.StatusBadRequest, code: "invalid_request", message: "the header with the credentials is malformed or sent twice"}
 	errTwoCredentials = &failure{reason: "two_proofs", status: http.StatusBadRequest, code: "invalid_request", message: "the request has two different credentials; send one"}
 	errTooLarge       = unauthorized("too_large", "the credentials are too large")
@@ -57,7 +58,7 @@ var (
 	errCertificate = unauthorized("certificate", "the client certificate does not belong to a known principal")
 
 	failures = []*failure{
-		errMissing, errMalformed, errTwoCredentials, errTooLarge, errKeyUnknown, errKeyExpired, errNotAccessToken, errAlgorithm, errIssuer,
+		errMissing, errScheme, errMalformed, errTwoCredentials, errTooLarge, errKeyUnknown, errKeyExpired, errNotAccessToken, errAlgorithm, errIssuer,
 		errSignature, errAudience, errExpired, errNotYetValid, errClaims, errBinding, errScope, errUnavailable, errCertificate,
 	}
 )
@@ -90,8 +91,8 @@ func (e *Denied) Public() string { return e.fail.message }
 // Reason returns the label of the failure in metrics.
 func (e *Denied) Reason() string { return e.fail.reason }
 
-// Missing reports whether the request has no credentials.
-func (e *Denied) Missing() bool { return e.fail == errMissing }
+// Missing reports whether the request has no credentials of a kind that is accepted.
+func (e *Denied) Missing() bool { return e.fail == errMissing || e.fail == errScheme }
 
 // Status returns the HTTP status: 401, 403 if a token lacks scopes, 400 for malformed or
 // contradictory headers, 503 while tokens cannot be verified.
