@@ -20,6 +20,7 @@ import (
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/plaintext"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/ruleset"
 	"mcpgateway/internal/wire"
 )
@@ -54,6 +55,9 @@ func newExplain() *cobra.Command {
 		Example: "  gateway explain db__query --as alice,group=analyst\n  gateway explain db__query --as alice,claim.tier=gold --args '{\"limit\": 5000}'\n" +
 			"  gateway explain db__query --as ci,proof=api-key\n  gateway explain db__query --profile coding\n  gateway explain db__query --token @token.jwt",
 		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 2 && strings.HasPrefix(args[1], "{") {
+				return usageError{fmt.Errorf("give the arguments with --args: gateway explain %s --args %s", args[0], shellWord(args[1]))}
+			}
 			if len(args) != 1 {
 				return usageError{errors.New("explain takes one public name or URI, as gateway list shows it")}
 			}
@@ -173,6 +177,9 @@ func absent(v *gateway.InProcess, cfg *config.Config, q inspect.Question, kinds 
 	}
 	if near := nearPrefix(cfg, name); near != "" {
 		return fmt.Errorf("no upstream has %q; did you mean a name that begins with %q? (gateway list%s shows all names)", name, near, advice.ConfigFlag())
+	}
+	if requestid.IsMade(name) {
+		return fmt.Errorf("no upstream has %q; if it is a request id, the log and the audit have why that request ended as it did", name)
 	}
 	return fmt.Errorf("no upstream has %q; gateway list%s shows all names", name, advice.ConfigFlag())
 }

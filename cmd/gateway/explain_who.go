@@ -98,6 +98,9 @@ func (o *explainOptions) examine(cmd *cobra.Command, cfg *config.Config, q *insp
 // readCredentials returns the value of --token: a text, or the content of a file.
 func readCredentials(stdin io.Reader, flag string) (string, error) {
 	text := flag
+	if info, err := os.Stat(flag); err == nil && info.Mode().IsRegular() {
+		return "", usageError{fmt.Errorf("--token: %s is a file; write @%[1]s for the token in it", flag)}
+	}
 	if name, isFile := strings.CutPrefix(flag, "@"); isFile || flag == "-" {
 		in := stdin
 		if isFile {

@@ -258,7 +258,7 @@ func yamlWords(msg string) string {
 	case strings.Contains(msg, "cannot start any token"):
 		return "no value begins with what stands here; put it in quotes"
 	case strings.Contains(msg, "alphabetic or numeric character"):
-		return "* and & begin the names of anchors; put a value that begins so in quotes, such as \"*\""
+		return "* and & begin the names of anchors; put a value that begins so in quotes, such as \"*\"; if it has them, a quotation mark before it is missing or too many"
 	case msg == "mapping values are not allowed in this context":
 		return "a key and a colon where none can be; begin the line below the one that it belongs with, and put a value with a colon and a space in quotes"
 	case msg == "found unexpected end of stream":

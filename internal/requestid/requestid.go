@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"unsafe"
 )
 
@@ -57,6 +58,11 @@ func Valid(id string) bool {
 		}
 	}
 	return true
+}
+
+// IsMade reports whether a text has the form of the ids that New returns.
+func IsMade(id string) bool {
+	return len(id) == madeLen && strings.Trim(id, digits) == ""
 }
 
 // Set gives the response to r the id of r, or a new one if r has no valid id, and returns it.

@@ -48,6 +48,13 @@ func TestSet(t *testing.T) {
 	}
 }
 
+func TestIsMade(t *testing.T) {
+	id := New()
+	if !IsMade(id) || IsMade(id[1:]) || IsMade("i"+id[1:]) || IsMade("") {
+		t.Errorf("the form of %q is not recognised", id)
+	}
+}
+
 func TestIDsDiffer(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 10000 {
