@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"gopkg.in/yaml.v3"
 
@@ -91,6 +92,7 @@ func (d *decoder) readVariableFile(file string) ([]byte, error) {
 
 // parseEnvFile parses lines of NAME=value, as editors and shells do. It skips blank lines and lines that begin with #.
 // export before a name is allowed. A value may be in quotes, see [quotedValue]; # after a space ends a value without quotes.
+// A quote at the beginning of a value that is not closed is an error: else it would silently become part of a secret.
 // With x, "…${NAME}…" contains the value of a variable of the environment or of an earlier line. A variable that refers to
 // one that is not set is not set either, and x knows why. Errors have the name of the file.
 func parseEnvFile(file string, data []byte, x *expander) (vars map[string]Secret, errs Errors) {
@@ -109,17 +111,21 @@ func parseEnvFile(file string, data []byte, x *expander) (vars map[string]Secret
 	}
 	rest := strings.TrimPrefix(string(data), "\ufeff")
 	for line := 1; rest != ""; line++ {
-		var text string
-		text, rest, _ = strings.Cut(rest, "\n")
-		if text = strings.TrimSpace(text); text == "" || text[0] == '#' {
+		var raw string
+		raw, rest, _ = strings.Cut(rest, "\n")
+		text := strings.TrimSpace(raw)
+		if text == "" || text[0] == '#' {
 			continue
 		}
 		name, value, ok := strings.Cut(strings.TrimPrefix(text, "export "), "=")
 		name = strings.TrimSpace(name)
-		value, lines, missing := envValue(strings.TrimSpace(value), rest, known)
+		value, lines, missing, unclosed := envValue(strings.TrimSpace(value), rest, known)
 		err := errors.New("must be NAME=value")
 		if ok {
 			err = envEntry(name, value)
+		}
+		if err == nil && unclosed != nil { // the variable counts as set, so that this remains the only error about it
+			errs = append(errs, &Error{File: file, Line: line, Col: valueColumn(raw), Msg: fmt.Sprintf("the value of %s %v", name, unclosed)})
 		}
 		switch {
 		case err != nil:
@@ -141,18 +147,29 @@ func parseEnvFile(file string, data []byte, x *expander) (vars map[string]Secret
 	return vars, errs
 }
 
+// valueColumn is the column in which the value of a line NAME=value begins.
+func valueColumn(line string) int {
+	before, value, _ := strings.Cut(line, "=")
+	return len(before) + len("=") + len(value) - len(strings.TrimLeftFunc(value, unicode.IsSpace)) + 1
+}
+
 // envValue parses a value that may go on in the rest of its file, and returns how many further lines it takes, and which
-// variables it lacks.
-func envValue(text, rest string, lookup func(string) (string, error)) (value string, lines int, missing unsetError) {
-	if quoted, lines, ok := quotedValue(text, rest); ok {
+// variables it lacks. The error is errUnclosed; the value is then the text as it stands.
+func envValue(text, rest string, lookup func(string) (string, error)) (value string, lines int, missing unsetError, err error) {
+	quoted, lines, err := quotedValue(text, rest)
+	if err == nil {
 		value, missing = quoted.expand(lookup)
-		return value, lines, missing
+		return value, lines, missing, nil
 	}
 	if last := len(text) - 1; last > 0 && text[0] == text[last] && (text[0] == '\'' || text[0] == '"') { // as in 'it's'
-		return text[1:last], 0, nil
+		return text[1:last], 0, nil, nil
 	}
 	if i := strings.Index(text, " #"); i >= 0 {
 		text = strings.TrimRight(text[:i], " \t")
 	}
-	return text, 0, nil
+	// Without the rest, since an apostrophe in a comment or in a later line closes nothing.
+	if _, _, err := quotedValue(text, ""); errors.Is(err, errUnclosed) {
+		return text, 0, nil, err
+	}
+	return text, 0, nil, nil
 }

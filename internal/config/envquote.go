@@ -12,12 +12,17 @@ type quotedText []struct {
 	refs bool
 }
 
+var (
+	errNotQuoted = errors.New("is not a value in quotes")
+	errUnclosed  = errors.New("begins with a quotation mark, but the closing one at its end is missing; add it, or write the other kind of quotation marks around the value")
+)
+
 // quotedValue parses a value that begins with a quote, as a shell does: '…' has no escapes, "…" has \n, \", \\, \$ and \`,
 // and parts without a space between them are one value. The value may go on in the rest of the file; lines is the number
-// of further lines that it takes. It returns false if the value is not of this form.
-func quotedValue(value, rest string) (parsed quotedText, lines int, ok bool) {
+// of further lines that it takes. The error is errUnclosed or errNotQuoted.
+func quotedValue(value, rest string) (parsed quotedText, lines int, err error) {
 	if value == "" || value[0] != '\'' && value[0] != '"' {
-		return nil, 0, false
+		return nil, 0, errNotQuoted
 	}
 	all := value + "\n" + rest
 	add := func(text string, refs bool) {
@@ -32,31 +37,31 @@ func quotedValue(value, rest string) (parsed quotedText, lines int, ok bool) {
 		case '\'':
 			end := strings.IndexByte(all[i+1:], '\'')
 			if end < 0 {
-				return nil, 0, false
+				return nil, 0, errUnclosed
 			}
 			add(all[i+1:i+1+end], false)
 			i += end + 2
 		case '"':
 			length := inDoubleQuotes(all[i+1:], add)
 			if length < 0 {
-				return nil, 0, false
+				return nil, 0, errUnclosed
 			}
 			i += length + 2
 		case '\\':
 			if i+1 == len(all) {
-				return nil, 0, false
+				return nil, 0, errNotQuoted
 			}
 			add(all[i+1:i+2], false)
 			i += 2
 		default:
-			return nil, 0, false
+			return nil, 0, errNotQuoted
 		}
 	}
 	after, _, _ := strings.Cut(all[i:], "\n")
 	if after = strings.TrimSpace(after); after != "" && after[0] != '#' {
-		return nil, 0, false
+		return nil, 0, errNotQuoted
 	}
-	return parsed, strings.Count(all[:i], "\n"), true
+	return parsed, strings.Count(all[:i], "\n"), nil
 }
 
 // inDoubleQuotes adds the parts of a text up to its closing quote. It returns the length of the text, or -1 if there is no
