@@ -321,7 +321,7 @@ func checkHeader(name, value string) error {
 	switch {
 	case value == "":
 		is = "is empty"
-	case hostimport.IsScheme(value) && (strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Proxy-Authorization")):
+	case config.AuthScheme(value+" ") == value+" " && (strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Proxy-Authorization")):
 		is, value = "has nothing after "+value, value+" "
 	default:
 		return nil

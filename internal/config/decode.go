@@ -216,6 +216,9 @@ func (d *decoder) dictionary(n *yaml.Node, p configfile.Path, f *field, v reflec
 			d.Errorf(pr.Key, p.Key(pr.Name, "*"), "%v", err)
 			continue
 		}
+		if strings.HasSuffix(f.format, "headers") {
+			d.warnOfEmptyHeader(pr.Value, p.Key(pr.Name, "*"), ev.Interface().(Secret).Reveal())
+		}
 		v.SetMapIndex(reflect.ValueOf(pr.Name), ev)
 	}
 }

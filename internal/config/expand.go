@@ -30,6 +30,7 @@ type expander struct {
 type expanded struct {
 	left   int // bytes that may still be expanded
 	done   []expansion
+	empty  []string              // the references without a default in the last scalar whose values are empty
 	lacked map[string]unsetError // of env_file, the variables whose values refer to variables that are not set
 	file   bool                  // whether there is an env_file
 }
@@ -42,6 +43,7 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // expand expands a scalar, and reports whether it contains a ${…}. Its errors contain no expanded value.
 func (x *expander) expand(text string) (result string, expanded bool, err error) {
+	x.empty = nil
 	if !strings.Contains(text, "${") {
 		return text, false, nil
 	}
@@ -70,6 +72,9 @@ func (x *expander) expand(text string) (result string, expanded bool, err error)
 			missing = append(missing, e...) // look for further ones
 		} else if err != nil {
 			return "", false, err
+		}
+		if value == "" && !strings.Contains(ref, ":-") {
+			x.empty = append(x.empty, "${"+ref+"}")
 		}
 		if err := x.take(len(value)); err != nil {
 			return "", false, err

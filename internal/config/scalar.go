@@ -80,6 +80,25 @@ var (
 	shellWords         = map[string]bool{"upstreams.*.command": true, "upstreams.*.args[]": true, "upstreams.*.cwd": true}
 )
 
+// warnOfEmptyHeader warns of a header whose value, or the part of it after an authentication scheme, is empty because the
+// variables to which it refers are: the server refuses the credentials, which look right in the file. A header with
+// ${NAME:-} is empty on purpose.
+func (d *decoder) warnOfEmptyHeader(n *yaml.Node, p configfile.Path, value string) {
+	scheme := AuthScheme(value)
+	if len(d.vars.empty) == 0 || strings.TrimSpace(value[len(scheme):]) != "" {
+		return
+	}
+	is := "has no value"
+	if scheme != "" {
+		is = "has nothing after " + strings.TrimSpace(scheme)
+	}
+	if refs := d.vars.empty; len(refs) > 1 {
+		d.Warnf(n, p, "%s: %s are empty; give them values", is, strings.Join(refs, " and "))
+	} else {
+		d.Warnf(n, p, "%s: %s is empty; give it a value", is, refs[0])
+	}
+}
+
 // insteadOf says what to write in place of values that people expect.
 var insteadOf = map[reflect.Type]map[string]string{
 	reflect.TypeFor[Effect](): {"limit": "; a limit belongs to a rule that allows: write effect: allow, limit: {rate: 10/m}"},

@@ -29,6 +29,11 @@ func IsSecretName(name string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return secretNames.MatchString(w) || secretParts.MatchString(w) })
 }
 
+var authScheme = regexp.MustCompile(`^(?i:bearer|basic|token|bot|apikey|api-key|key|digest|dpop|negotiate)[ \t]+`)
+
+// AuthScheme returns the word of an authentication scheme with which a value begins, with the space after it; "" for none.
+func AuthScheme(value string) string { return authScheme.FindString(value) }
+
 var (
 	tokenWord = regexp.MustCompile(`[A-Za-z0-9_+.~%-]+=*`)
 	// tokenPrefix matches the tokens of well-known services by their prefixes.

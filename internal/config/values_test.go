@@ -198,3 +198,41 @@ func TestVariablesOfShells(t *testing.T) {
 		}
 	}
 }
+
+// A header that is empty because a variable or a file is empty is reported. The warning shows no value.
+func TestEmptyHeaders(t *testing.T) {
+	const none = "testdata/good/empty.txt"
+	for header, want := range map[string]string{
+		`Authorization: "Bearer ${EMPTY}"`:            "has nothing after Bearer: ${EMPTY} is empty; give it a value",
+		`X-Auth: "basic  ${env:EMPTY} ${EMPTY}"`:      "has nothing after basic: ${env:EMPTY} and ${EMPTY} are empty; give them values",
+		`X-Key: "${EMPTY}"`:                           "has no value: ${EMPTY} is empty; give it a value",
+		`X-Key: "${EMPTY} ${EMPTY:-}"`:                "has no value: ${EMPTY} is empty; give it a value",
+		`X-Key: "${file:` + none + `}"`:               "has no value: ${file:" + none + "} is empty; give it a value",
+		`Authorization: "Bearer ${EMPTY:-}"`:          "",
+		`Authorization: "Bearer ${EMPTY:-s3cret}"`:    "",
+		`Authorization: "Bearer ${TOKEN}${EMPTY}"`:    "",
+		`Authorization: "Bearer x${EMPTY}"`:           "",
+		`X-Kind: "key${EMPTY}"`:                       "",
+		`X-Kind: ""`:                                  "",
+		`X-Kind: "{{principal.subject}}${EMPTY}"`:     "",
+		`A: "${EMPTY:-}", X: ""`:                      "",
+		`Authorization: "Bearer ${EMPTY}", X: "Key "`: "has nothing after Bearer: ${EMPTY} is empty; give it a value",
+	} {
+		for _, text := range []string{
+			"upstreams: {a: {url: 'https://a.example', session: per-client, headers: {" + header + "}}}",
+			"upstreams: {a: {command: a}}\ntelemetry: {otlp: {endpoint: 'https://o.example', headers: {" + header + "}}}",
+		} {
+			c := mustParse(t, text)
+			got := ""
+			for _, w := range c.Warnings {
+				got += w.Msg
+			}
+			if got != want {
+				t.Errorf("%s: the warnings are %q, want %q", text, got, want)
+			}
+		}
+	}
+	if c := mustParse(t, "upstreams: {a: {command: a, env: {A: '${EMPTY}', B: 'Bearer ${EMPTY}'}}}"); len(c.Warnings) > 0 {
+		t.Errorf("variables of a program may be empty: %v", c.Warnings)
+	}
+}

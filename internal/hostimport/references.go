@@ -105,7 +105,7 @@ func (im *importer) refs(value string, at configfile.Path) string {
 	keep := false // whether references to variables that are not set stay text
 	if im.host.isGemini() {
 		known = geminiRef
-		around := known.ReplaceAllString(value[len(authScheme.FindString(value)):], "")
+		around := known.ReplaceAllString(value[len(config.AuthScheme(value)):], "")
 		keep = !separators.MatchString(around)
 	}
 	for _, m := range known.FindAllStringSubmatchIndex(value, -1) {

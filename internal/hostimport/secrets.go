@@ -20,7 +20,7 @@ import (
 // authentication scheme stays, and so does a value that consists of references alone. A value
 // that refers to a file stays too: a variable of env_file cannot.
 func (im *importer) moveValue(key, value string, at configfile.Path) string {
-	scheme := authScheme.FindString(value)
+	scheme := config.AuthScheme(value)
 	rest := value[len(scheme):]
 	literal := unmarked(rest)
 	alone := rest == "" || literal != rest && separators.MatchString(literal)
@@ -41,13 +41,7 @@ func (im *importer) moveValue(key, value string, at configfile.Path) string {
 	return scheme + moved
 }
 
-// IsScheme reports whether the value of an Authorization header is only the word of an authentication scheme.
-func IsScheme(value string) bool { return authScheme.FindString(value+" ") == value+" " }
-
-var (
-	authScheme = regexp.MustCompile(`^(?i:bearer|basic|token|bot|apikey|api-key|key|digest|dpop|negotiate)[ \t]+`)
-	separators = regexp.MustCompile(`^[\s:;,.@/_=&?|*+-]*$`)
-)
+var separators = regexp.MustCompile(`^[\s:;,.@/_=&?|*+-]*$`)
 
 // readsFile reports whether a text refers to a file.
 func (im *importer) readsFile(text string) (found bool) {
