@@ -272,15 +272,19 @@ func (o *addOptions) entry(args []string) (map[string]any, error) {
 	pairs := func(flag, separator, want string, list []string) (map[string]string, error) {
 		out := make(map[string]string)
 		for _, text := range list {
-			name, value, ok := strings.Cut(text, separator)
+			name, value, ok := strings.Cut(text, strings.TrimSpace(separator))
 			if name = strings.TrimSpace(name); !ok || name == "" {
 				return nil, usageError{fmt.Errorf("--%s must be %s", flag, want)} // the text may be a secret
 			}
-			out[name] = strings.TrimSpace(value)
+			value = strings.TrimSpace(value)
+			if err := checkShellVariable(flag, name, separator, value); err != nil {
+				return nil, err
+			}
+			out[name] = value
 		}
 		return out, nil
 	}
-	headers, err := pairs("header", ":", "'NAME: VALUE'", o.headers)
+	headers, err := pairs("header", ": ", "'NAME: VALUE'", o.headers)
 	if err != nil {
 		return nil, err
 	}
@@ -313,6 +317,21 @@ func (o *addOptions) entry(args []string) (map[string]any, error) {
 		entry["transport"] = o.transport
 	}
 	return entry, nil
+}
+
+// shellVariable matches a reference to a variable in the form of a shell, which nothing but a shell replaces.
+var shellVariable = regexp.MustCompile(`^\$[A-Za-z_][A-Za-z0-9_]*$`)
+
+// checkShellVariable refuses a value that is a variable which the shell left alone, as in single quotes: its name would be
+// stored in place of the secret. Text with more than that may be a password.
+func checkShellVariable(flag, name, separator, value string) error {
+	scheme := config.AuthScheme(value)
+	variable := value[len(scheme):]
+	if !shellVariable.MatchString(variable) {
+		return nil
+	}
+	return usageError{fmt.Errorf("--%s: %s stands for itself in the value of %s; write '%s%s%s${%s}' for a reference to the variable, or double quotes for the value that it has in your shell",
+		flag, variable, name, name, separator, scheme, variable[1:])}
 }
 
 // checkHeader refuses a header without a value: a shell replaces a variable that is not set by nothing.
