@@ -12,7 +12,6 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/console"
 	"mcpgateway/internal/gateway"
-	"mcpgateway/internal/granting"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
@@ -176,10 +175,10 @@ func (o *callOptions) failure(err error) error {
 	return err
 }
 
-// withholdsAddress reports whether a gateway at --url has refused a call that needs a grant without the address of
-// the page, because the client does not declare that it can open one. Without a terminal the client declares no
-// elicitation: many servers take that of addresses for that of forms.
+// withholdsAddress reports whether a server at --url has refused a call without the address of the page to open, because
+// the client does not declare that it can open one. Without a terminal the client declares no elicitation: many servers
+// take that of addresses for that of forms.
 func withholdsAddress(err error) bool {
 	rpc, ok := errors.AsType[*wire.Error](err)
-	return ok && strings.Contains(wire.ValueOf(rpc.Data).Get("reason").Str(), granting.NeedsURLs)
+	return ok && wire.ValueOf(rpc.Data).Get("requiredCapabilities", "elicitation", "url").Exists()
 }

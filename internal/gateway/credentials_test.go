@@ -330,7 +330,9 @@ func TestGrantsOfUsers(t *testing.T) {
 	t.Run("clients that open no URLs", func(t *testing.T) {
 		carl := c.tokenOf("carl")
 		_, call := c.legacy(carl, `{"elicitation":{}}`)
-		wantText(t, call("fresh__who"), "use a client that can open one (URL elicitation)")
+		refused := call("fresh__who")
+		wantText(t, refused, "use a client that can open one (URL elicitation)")
+		wantText(t, refused, `"requiredCapabilities":{"elicitation":{"url":{}}}`)
 		wantText(t, c.modern(carl, "old__who", `{}`, ""), `"code":-32021,"message":"upstream old needs its user to open a page, and the client cannot: it did not declare elicitation.url","data":{"requiredCapabilities":{"elicitation":{"url":{}}},"requestId":`)
 		calls := c.logs.FilterMessage("call").FilterField(zap.String("principal", "carl")).FilterField(zap.String("outcome", "url_required")).All()
 		if len(calls) != 2 || calls[0].ContextMap()["reason"] == nil || calls[1].ContextMap()["reason"] == nil {
@@ -343,6 +345,22 @@ func TestGrantsOfUsers(t *testing.T) {
 			wantText(t, other.modern(bob, name+"__who", opensURLs, ""), `"text":"bob at `+name)
 		}
 	})
+}
+
+// Without authentication a legacy client that opens no URLs reads which command helps, and which capability gets the page.
+func TestGrantsWithoutAuthentication(t *testing.T) {
+	idp, as := gatewaytest.NewAuthServer(t, nil), gatewaytest.NewAuthServer(t, nil)
+	server := newVault(t, as, true, "use")
+	c := startCredentials(t, idp, fmt.Sprintf("  v: {url: %q, auth: {kind: user}}\n", server.url), func(cfg *config.Config) {
+		cfg.Auth = config.Auth{Mode: []config.AuthMode{config.AuthNone}}
+	})
+	_, call := c.legacy("", `{}`)
+	refused := call("v__who")
+	wantText(t, refused, `"reason":"it needs a grant of its user: run gateway login v, then call again"`)
+	wantText(t, refused, `"requiredCapabilities":{"elicitation":{"url":{}}}`)
+	_, call = c.legacy("", opensURLs)
+	link, _, _ := urlAsked(t, call("v__who"))
+	wantText(t, browse(t, link), "Access to v is granted")
 }
 
 // A call that needs a further scope asks for a wider grant. Other calls go on.

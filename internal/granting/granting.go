@@ -27,9 +27,6 @@ var _ router.Granter = (*Upstream)(nil)
 // NoSession is the session of calls that need a grant first.
 const NoSession = "no-grant"
 
-// NeedsURLs ends the reason of a call that needs a grant, from a client that does not declare URL elicitation.
-const NeedsURLs = "use a client that can open one (URL elicitation)"
-
 // New returns an upstream whose grants are in source. Principals give them on the pages of web.
 func New(name string, sessions *upstream.Sessions, source *credentials.Source, web *credentials.Web) *Upstream {
 	return &Upstream{Sessions: sessions, name: name, credentials: source, web: web, since: time.Now()}
@@ -94,11 +91,13 @@ func (u *Upstream) Do(ctx context.Context, c *call.Call) (call.Result, error) {
 
 // grantError returns the error of a call whose principal has to open a page first
 // (2025-11-25, client/elicitation, "URL Elicitation Required Error"). The router translates
-// it for modern clients. Clients without URL elicitation get an error that says what to do.
+// it for modern clients. Clients without URL elicitation get an error that says what to do and,
+// as for modern clients, names the capability that they need to get the page.
 func (u *Upstream) grantError(ctx context.Context, c *call.Call) error {
 	retryable, lost := wire.Raw("false"), u.credentials.Lost(ctx, c.Principal, false)
-	reason := "it needs a grant from you on a page in a browser; " + NeedsURLs
-	if canOpen := c.Client.Era() == wire.EraModern || c.Client.Revision == wire.Rev20251125 && c.Client.Can("elicitation", "url"); canOpen {
+	reason := "it needs a grant from you on a page in a browser; use a client that can open one (URL elicitation)"
+	canOpen := c.Client.Era() == wire.EraModern || c.Client.Revision == wire.Rev20251125 && c.Client.Can("elicitation", "url")
+	if canOpen {
 		at, id, err := u.web.Link(ctx, c.Principal, u.name)
 		if err == nil {
 			e := u.elicitationError(at, id)
@@ -121,11 +120,15 @@ func (u *Upstream) grantError(ctx context.Context, c *call.Call) error {
 	if lost != "" {
 		reason = lost + ": " + reason
 	}
-	return u.refusal(retryable, reason)
+	err := u.refusal(retryable, reason)
+	if !canOpen {
+		err.Err.Data = wire.SetMember(err.Err.Data, "requiredCapabilities", wire.Raw(`{"elicitation":{"url":{}}}`))
+	}
+	return err
 }
 
 // refusal returns the error of a call that the upstream does not get. retryable is true or false.
-func (u *Upstream) refusal(retryable wire.Raw, reason string) error {
+func (u *Upstream) refusal(retryable wire.Raw, reason string) *call.GrantRequired {
 	data := wire.SetMember(wire.Raw(`{}`), "upstream", wire.String(u.name))
 	data = wire.SetMember(data, "reason", wire.String(reason))
 	data = wire.SetMember(data, "since", wire.String(u.since.UTC().Format(time.RFC3339)))
