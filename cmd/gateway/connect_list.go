@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -61,6 +62,9 @@ func (o *connectOptions) state(h hostconfig.Host, name string, style console.Sty
 	}
 	if !f.Exists {
 		if _, err := os.Stat(filepath.Dir(name)); err == nil && filepath.Dir(name) != machine().Home {
+			return notConnected, nil
+		}
+		if _, err := exec.LookPath(h.Program); err == nil {
 			return notConnected, nil
 		}
 		return style.Dim(hostNotFound), nil

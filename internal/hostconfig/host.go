@@ -10,6 +10,8 @@ import (
 type Host struct {
 	Name  string // on the command line, such as claude-code
 	Title string // for people, such as Claude Code
+	// Program is the command that starts the host, "" if there is none. A host that was never started has no file yet.
+	Program string
 	// Key is the member of the file that holds the servers.
 	Key string
 	// Reload says how the host notices a change of its file, in one sentence.
@@ -50,19 +52,19 @@ var hosts = []Host{
 		file:   func(m Machine) string { return m.appData("Claude", "claude_desktop_config.json") },
 	},
 	{
-		Name: "claude-code", Title: "Claude Code", Key: "mcpServers", url: "url", typed: true, json: dialect{byteOrderMark: true},
+		Name: "claude-code", Title: "Claude Code", Program: "claude", Key: "mcpServers", url: "url", typed: true, json: dialect{byteOrderMark: true},
 		Reload: "Start a new session of Claude Code.", Look: "claude mcp list, or /mcp in a session",
 		file: func(m Machine) string {
 			return filepath.Join(m.or("CLAUDE_CONFIG_DIR", m.Home), ".claude.json")
 		},
 	},
 	{
-		Name: "cursor", Title: "Cursor", Key: "mcpServers", url: "url", json: lenient,
+		Name: "cursor", Title: "Cursor", Program: "cursor", Key: "mcpServers", url: "url", json: lenient,
 		Reload: "Cursor reads the file at once.", Look: "open Settings, MCP, and switch the server on",
 		file: func(m Machine) string { return filepath.Join(m.Home, ".cursor", "mcp.json") },
 	},
 	{
-		Name: "vscode", Title: "VS Code", Key: "servers", url: "url", typed: true, json: lenient,
+		Name: "vscode", Title: "VS Code", Program: "code", Key: "servers", url: "url", typed: true, json: lenient,
 		Reload: "VS Code reads the file at once.", Look: "run the command MCP: List Servers, and start the gateway",
 		file: func(m Machine) string {
 			if portable := m.Env("VSCODE_PORTABLE"); portable != "" {
@@ -72,12 +74,12 @@ var hosts = []Host{
 		},
 	},
 	{
-		Name: "windsurf", Title: "Windsurf", Key: "mcpServers", url: "serverUrl", json: lenient,
+		Name: "windsurf", Title: "Windsurf", Program: "windsurf", Key: "mcpServers", url: "serverUrl", json: lenient,
 		Reload: "Press refresh in Windsurf's panel for MCP servers.",
 		file:   func(m Machine) string { return filepath.Join(m.Home, ".codeium", "windsurf", "mcp_config.json") },
 	},
 	{
-		Name: "zed", Title: "Zed", Key: "context_servers", url: "url", emptyEnv: true, json: lenient,
+		Name: "zed", Title: "Zed", Program: "zed", Key: "context_servers", url: "url", emptyEnv: true, json: lenient,
 		Reload: "Zed reads the file at once.", Look: "open the settings of the agent panel",
 		file: func(m Machine) string {
 			switch m.OS {
@@ -90,14 +92,14 @@ var hosts = []Host{
 		},
 	},
 	{
-		Name: "codex", Title: "Codex", Key: "mcp_servers", toml: true, url: "url",
+		Name: "codex", Title: "Codex", Program: "codex", Key: "mcp_servers", toml: true, url: "url",
 		Reload: "Start Codex again.", Look: "codex mcp list",
 		file: func(m Machine) string {
 			return filepath.Join(m.or("CODEX_HOME", filepath.Join(m.Home, ".codex")), "config.toml")
 		},
 	},
 	{
-		Name: "gemini", Title: "Gemini CLI", Key: "mcpServers", url: "url", typedURL: true, json: dialect{comments: true},
+		Name: "gemini", Title: "Gemini CLI", Program: "gemini", Key: "mcpServers", url: "url", typedURL: true, json: dialect{comments: true},
 		Reload: "Start Gemini CLI again.", Look: "gemini mcp list, in a folder that you trust",
 		file: func(m Machine) string {
 			return filepath.Join(m.or("GEMINI_CLI_HOME", m.Home), ".gemini", "settings.json")
