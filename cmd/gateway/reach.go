@@ -267,9 +267,9 @@ func (o *runOptions) taken(ctx context.Context, cfg *config.Config, file string,
 		case r.status.File != "" && file != "" && sameFile(file, r.status.File) && o.listen == "" && o.adminListen == "":
 			return fmt.Errorf("%s is served already (process %d): \"gateway status\" shows it; stop that one first, or choose other addresses with --listen and --admin-listen", tilde(r.status.File), r.status.PID)
 		case r.status.File != "":
-			return fmt.Errorf("%s is taken by your gateway of %s: choose other addresses with --listen and --admin-listen", address, r.name())
+			return fmt.Errorf("%s is taken by your gateway of %s: stop it, or choose other addresses with --listen and --admin-listen", address, r.name())
 		default:
-			return fmt.Errorf("%s is taken by %s: choose other addresses with --listen and --admin-listen", address, r.name())
+			return fmt.Errorf("%s is taken by %s: stop it, or choose other addresses with --listen and --admin-listen", address, r.name())
 		}
 	}
 	return err
