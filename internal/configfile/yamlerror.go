@@ -29,7 +29,9 @@ var (
 	yamlUnclosed = regexp.MustCompile(`^did not find expected ',' or '([\]}])'`)
 	// yamlMisplaced matches the errors of lines whose indentation may be wrong.
 	yamlMisplaced = regexp.MustCompile(`^did not find expected (key|'-' indicator|<document start>)|^mapping values are not allowed`)
-	yamlAnchor    = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+	// yamlQuotedAnchor matches a quotation mark before what the library takes for an anchor.
+	yamlQuotedAnchor = regexp.MustCompile(`["'][*&]`)
+	yamlAnchor       = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
 )
 
 // failureOf is the error of a file or of its beginning, the zero failure if there is none. For an error on the first
@@ -83,6 +85,9 @@ func yamlError(data []byte, err error) *Error {
 		e.Msg = fmt.Sprintf("not valid YAML: a %s that is opened here is not closed by %s, or a comma is missing in it", openedBy[unclosed[1]], unclosed[1])
 	} else if words := yamlWords(f.msg); words != "" {
 		e.Msg = "not valid YAML: " + words
+		if yamlQuotedAnchor.MatchString(line) && strings.Contains(f.msg, "alphabetic or numeric character") {
+			e.Msg += "; here, a quotation mark before it is missing or too many"
+		}
 	} else if at := bytes.IndexFunc(data, forbidden); at >= 0 && strings.HasPrefix(f.msg, "control characters") {
 		pos := posAt(data, at)
 		e.Line, e.Col, e.Msg = pos.Line, pos.Col, fmt.Sprintf("not valid YAML: a control character (0x%02x) stands here; remove it, or write it as an escape in double quotes", data[at])
@@ -258,7 +263,7 @@ func yamlWords(msg string) string {
 	case strings.Contains(msg, "cannot start any token"):
 		return "no value begins with what stands here; put it in quotes"
 	case strings.Contains(msg, "alphabetic or numeric character"):
-		return "* and & begin the names of anchors; put a value that begins so in quotes, such as \"*\"; if it has them, a quotation mark before it is missing or too many"
+		return "* and & begin the names of anchors; put a value that begins so in quotes, such as \"*\""
 	case msg == "mapping values are not allowed in this context":
 		return "a key and a colon where none can be; begin the line below the one that it belongs with, and put a value with a colon and a space in quotes"
 	case msg == "found unexpected end of stream":
