@@ -194,6 +194,8 @@ func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes
 		e.conn.health.Set(e.health)
 		if e.conn.cancel == nil {
 			g.startConnection(life, e.conn)
+		} else {
+			e.conn.sessions.Retry() // what has failed may succeed now: an operator who asks for a reload may have repaired it
 		}
 	}
 	g.front.Set(g.settingsOf(&next))

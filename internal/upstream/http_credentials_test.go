@@ -276,10 +276,11 @@ func (o *once) Headers(ctx context.Context, who *call.Principal) (http.Header, e
 func TestListWithoutCredentials(t *testing.T) {
 	n := 0
 	s := &script{modern: true}
-	r := start(t, *testOptions(t, serve(t, guarded(s, &n)).URL, with(&once{then: &absent{errors.New("nothing listens on issuer.test:443")}})))
+	o := testOptions(t, serve(t, guarded(s, &n)).URL, with(&once{then: &absent{errors.New("nothing listens on issuer.test:443")}}))
+	r := start(t, *o)
 	shot := r.watch.wait(t, func(s connector.Snapshot) bool { return s.State == connector.Degraded })
 	upstreamtest.Equal(t, "reason", shot.Reason, "tools/list: the grants cannot be read")
-	upstreamtest.Equal(t, "advice", shot.Advice, "tools/list: the grants cannot be read: nothing listens on issuer.test:443")
+	upstreamtest.Equal(t, "advice", shot.Advice, "tools/list: "+diagnose.Show(o.HTTP.URL)+": the grants cannot be read: nothing listens on issuer.test:443")
 	upstreamtest.Equal(t, "detail", shot.Failed.Tools.Detail, shot.Advice)
 }
 

@@ -467,6 +467,16 @@ func (s *Sessions) SetLifetime(l connector.Lifetime) {
 	protocol.Poke(s.adjusted)
 }
 
+// Retry is [connector.Connector.Retry] for all sessions.
+func (s *Sessions) Retry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.catalogSession.Retry()
+	for _, b := range s.open {
+		b.Retry()
+	}
+}
+
 // SetLogLevel is [connector.Connector.SetLogLevel] for all sessions.
 func (s *Sessions) SetLogLevel(level wire.Level) {
 	s.mu.Lock()

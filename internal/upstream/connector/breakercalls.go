@@ -16,8 +16,11 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// noteAnswer tells the breaker and the catalog session that the server is alive.
+// noteAnswer tells the breaker, and the sessions whose connection or lists have failed, that the server is alive.
 func (c *Connector) noteAnswer() {
+	if c.isDegraded() {
+		protocol.Poke(c.signals.reached)
+	}
 	c.retryCatalogSession()
 	if c.breaker.answered() {
 		c.moving.Store(false)

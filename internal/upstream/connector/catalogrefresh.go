@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/protocol"
 	"mcpgateway/internal/wire"
@@ -46,8 +47,11 @@ type catalogRefresher struct {
 	ttl     [numKinds]time.Duration
 	retries int
 
-	due  kinds     // lists to gather next without a notification
-	when time.Time // and when
+	due      kinds         // lists to gather next without a notification
+	when     time.Time     // and when
+	earliest time.Time     // failed lists are not gathered before, whatever asks for them
+	reached  chan struct{} // a signal that ends the pause before failed lists are gathered; nil for none
+	prompted bool          // the signal has ended it
 
 	gathered time.Time // when the last list came
 }
@@ -85,8 +89,12 @@ func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h pr
 	defer idle.Stop()
 	for ctx.Err() == nil {
 		var timer, check, passing <-chan time.Time
+		var attempt chan struct{}
 		if t.due != 0 {
 			timer = time.After(time.Until(t.when))
+		}
+		if t.broken() != 0 {
+			attempt = c.signals.attempt
 		}
 		passed := t.passed()
 		if passed != nil {
@@ -119,6 +127,10 @@ func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h pr
 			}
 		case <-c.signals.lists:
 			t.changed(ctx)
+		case <-attempt:
+			t.when = t.earliest
+		case <-t.reached:
+			t.when, t.reached, t.prompted = t.earliest, nil, true
 		case <-timer:
 			t.refresh(ctx, t.due, none)
 		case <-passing:
@@ -134,6 +146,16 @@ func (c *Connector) refreshCatalog(ctx context.Context, conn protocol.Conn, h pr
 		}
 	}
 	return nil
+}
+
+// broken returns the lists that have failed.
+func (t *catalogRefresher) broken() (ks kinds) {
+	for k, err := range t.failed {
+		if err != nil {
+			ks |= only(kind(k))
+		}
+	}
+	return ks
 }
 
 // passed returns what reports whether the reason of a failed list is gone, nil if only another attempt can tell.
@@ -195,6 +217,9 @@ func (t *catalogRefresher) refresh(ctx context.Context, which kinds, news func()
 	var got [numKinds]listing
 	var failed [numKinds]error
 	var wg sync.WaitGroup
+	if t.broken()&^which == 0 {
+		t.c.signals.forgetReached()
+	}
 	for k := range numKinds {
 		if which.has(k) {
 			wg.Go(func() { got[k], failed[k] = list(ctx, t.conn, k, t.c.o.Limits.Timeout) })
@@ -225,7 +250,7 @@ func (t *catalogRefresher) refresh(ctx context.Context, which kinds, news func()
 			}
 			t.failed[k] = failed[k]
 			t.c.o.Logger.Log(level, "cannot gather a list", zap.String("method", listings[k].Name),
-				zap.String("error", t.c.o.reason(failed[k].Error())+diagnose.ServerMessage(failed[k], t.c.o.Mask)))
+				zap.String("error", t.c.listDetail(failed[k], failed[k].Error())))
 		default:
 			t.failed[k], t.ttl[k] = nil, got[k].ttl
 			if k == kindTools && t.headers {
@@ -237,8 +262,8 @@ func (t *catalogRefresher) refresh(ctx context.Context, which kinds, news func()
 		}
 	}
 	t.setFailed(&next.Failed)
-	if next.Reason = next.Failed.join(func(f *FailedList) string { return f.Reason }); next.Reason != "" {
-		next.State, next.Advice = Degraded, next.Failed.join(func(f *FailedList) string { return f.Detail })
+	if next.Reason = next.Failed.reason(); next.Reason != "" {
+		next.State, next.Advice = Degraded, next.Failed.advice()
 	}
 	if t.c.gathersLists() {
 		t.c.tools.Store(readTools(next.Catalog.Tools, t.headers))
@@ -274,52 +299,78 @@ func (t *catalogRefresher) setFailed(lists *FailedLists) {
 			list.Since = time.Now()
 			fallthrough
 		default:
-			list.Reason = fmt.Sprintf("%s: %s", listings[k].Name, t.c.o.reason(ReasonFor(t.failed[k])))
-			list.Detail = list.Reason + t.c.more(t.failed[k])
+			reason := ReasonFor(t.failed[k])
+			list.Reason = fmt.Sprintf("%s: %s", listings[k].Name, t.c.o.reason(reason))
+			// Each attempt has another id at the server. The first one stays, as in the log: it is no news.
+			if detail := fmt.Sprintf("%s: %s", listings[k].Name, t.c.listDetail(t.failed[k], reason)); diagnose.WithoutRequest(detail) != diagnose.WithoutRequest(list.Detail) {
+				list.Detail = detail
+			}
 		}
 	}
 }
 
-// more returns what operators read after the reason of a list that failed, "" if the reason says everything.
-func (c *Connector) more(err error) string {
-	if f, ok := errors.AsType[*protocol.CallError](err); ok && f.NoCredentials && f.Cause != nil {
-		return ": " + c.o.reason(f.Cause.Error())
-	}
-	return diagnose.ServerMessage(err, c.o.Mask)
-}
-
-// join returns what text says about the lists that could not be gathered, "" if all could.
-func (f *FailedLists) join(text func(*FailedList) string) string {
+// reason says for users why lists could not be gathered, "" if all could.
+func (f *FailedLists) reason() string {
 	var out []string
 	for k := range numKinds {
 		if list := k.failure(f); list.Reason != "" {
-			out = append(out, text(list))
+			out = append(out, list.Reason)
 		}
 	}
 	return strings.Join(out, "; ")
 }
 
+// advice says for operators why lists could not be gathered, and what to do about it. Lists that fail in the same way share
+// the text.
+func (f *FailedLists) advice() string {
+	var methods, details []string
+	for k := range numKinds {
+		method, detail, failed := strings.Cut(k.failure(f).Detail, ": ")
+		if !failed {
+			continue
+		}
+		same := func(other string) bool { return diagnose.WithoutRequest(other) == diagnose.WithoutRequest(detail) }
+		if i := slices.IndexFunc(details, same); i >= 0 {
+			methods[i] += ", " + method
+		} else {
+			methods, details = append(methods, method), append(details, detail)
+		}
+	}
+	for i, method := range methods {
+		details[i] = method + ": " + details[i]
+	}
+	return plaintext.Truncate(strings.Join(details, "; "), diagnose.MaxText)
+}
+
 // plan decides which lists to gather next without a notification, and when, after some
-// kinds were gathered. Failed lists come soon, or when the server wants. Lists without
-// notifications of changes come when they are stale, at most every RefreshMin, and up to a
-// fifth later, so that not all upstreams are asked at the same time.
+// kinds were gathered. Failed lists come soon, or when the server wants. An answer to a
+// call makes them come at once, but only once in two pauses: the list may be all that
+// fails. Lists without notifications of changes come when they are stale, at most every
+// RefreshMin, and up to a fifth later, so that not all upstreams are asked at the same
+// time.
 func (t *catalogRefresher) plan(gathered kinds) {
-	var broken, stale kinds
+	var stale kinds
 	var later time.Duration // that the server asks for
+	broken, reached := t.broken(), chan struct{}(nil)
 	wait := maxTTL
 	for k := range numKinds {
 		switch {
 		case t.failed[k] != nil:
-			broken |= only(k)
 			later = max(later, retryAfter(t.failed[k]))
+			if !t.prompted && !lacksCredentials(t.failed[k]) {
+				reached = t.c.signals.reached
+			}
 		case t.listed.has(k) && !t.told.has(k):
 			stale |= only(k)
 			wait = min(wait, t.ttl[k])
 		}
 	}
 	switch {
+	case broken != 0 && gathered&broken == 0:
+		t.due = broken // and the pause goes on
+		return
 	case broken != 0:
-		t.due = broken
+		t.due, t.earliest = broken, time.Now().Add(max(later, protocol.AttemptGap))
 		t.when = time.Now().Add(max(later, min(firstRetry<<min(t.retries, 10), t.c.o.Limits.RefreshMin)))
 		t.retries++
 	case gathered&t.due != 0 || t.due == 0 || t.retries > 0:
@@ -328,4 +379,5 @@ func (t *catalogRefresher) plan(gathered kinds) {
 		t.when = time.Now().Add(wait + rand.N(wait/5))
 		t.retries = 0
 	}
+	t.reached, t.prompted = reached, false
 }

@@ -390,3 +390,39 @@ func TestFailedListWaitsForItsCause(t *testing.T) {
 		<-over
 	})
 }
+
+// A list that fails keeps its pauses while another list changes all the time and calls are answered.
+func TestFailedListBesideOneThatChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tools := atomic.Int64{}
+		s := &upstreamtest.Server{Handle: func(l *upstreamtest.Instance, m wire.Message) {
+			switch m.Method {
+			case wire.MethodInitialize:
+				l.Result(m, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{"listChanged":true}}}`)
+			case wire.MethodToolsList:
+				tools.Add(1)
+				l.Refuse(m, -32000, "no")
+			case wire.MethodPromptsList:
+				l.Result(m, `{"prompts":[]}`)
+			case wire.MethodToolsCall:
+				l.Result(m, `{"content":[]}`)
+			}
+		}}
+		r := start(t, setup{Pipe: s.Pipe, Era: wire.EraLegacy})
+		const pauses = 10 * 60 / 30
+		for _, calls := range []bool{false, true} {
+			time.Sleep(10 * time.Minute)
+			before := tools.Load()
+			for range 600 {
+				s.Instance(1).Line(`{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}`)
+				if calls {
+					<-r.doing(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
+				}
+				time.Sleep(time.Second)
+			}
+			if n := tools.Load() - before; n < pauses-1 || n > 2*pauses+2 {
+				t.Errorf("%d requests for the list in 10 minutes, calls %v", n, calls)
+			}
+		}
+	})
+}

@@ -38,16 +38,24 @@ func (c *Connector) SessionKind() protocol.SessionKind {
 	return protocol.SessionKind(c.sessionKind.Load())
 }
 
-// Retry has the next attempt made soon, if there is no conversation. It does not block.
-func (c *Connector) Retry() { protocol.Poke(c.signals.attempt) }
+// Retry has the next attempt made soon if an attempt is due later: to connect, or to gather the lists that have failed.
+// It does not block.
+func (c *Connector) Retry() {
+	if c.current() == nil || c.isDegraded() {
+		protocol.Poke(c.signals.attempt)
+	}
+}
 
-// retryCatalogSession has the session that gathers the catalog connect soon if it rests after a failure, since this
-// session with the same server works.
+// retryCatalogSession has the session that gathers the catalog connect soon if it rests after a failure, or gather the
+// lists that have failed, since this session with the same server works.
 func (c *Connector) retryCatalogSession() {
-	if b := c.o.Beside; b != nil && b.current() == nil {
+	if b := c.o.Beside; b != nil && (b.current() == nil || b.isDegraded()) {
 		protocol.Poke(b.signals.reached)
 	}
 }
+
+// isDegraded reports whether a list of the connector has failed.
+func (c *Connector) isDegraded() bool { return c.published.Load().State == Degraded }
 
 // AwaitSettled waits until the first attempt to gather lists has ended, at most
 // StartupWait.

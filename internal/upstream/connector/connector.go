@@ -341,7 +341,7 @@ func (c *Connector) rest(ctx context.Context, pause time.Duration, err error) bo
 		checks = ticker.C
 	}
 	reached := c.signals.reached
-	if f, ok := errors.AsType[*protocol.CallError](err); c.prompted || ok && f.NoCredentials && !f.Temporary {
+	if c.prompted || lacksCredentials(err) {
 		// The server may refuse only this session: it has one attempt more for each pause, not one for each
 		// call. Another session may also have credentials that this one lacks.
 		reached = nil
@@ -368,6 +368,13 @@ func (c *Connector) rest(ctx context.Context, pause time.Duration, err error) bo
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// lacksCredentials reports whether err says that the gateway has no credentials for the session. Sessions of principals
+// may have some.
+func lacksCredentials(err error) bool {
+	f, ok := errors.AsType[*protocol.CallError](err)
+	return ok && f.NoCredentials && !f.Temporary
 }
 
 // finish fails all calls to come.

@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -71,6 +72,16 @@ func (c *Connector) detail(err error, reason, request string) string {
 		return text
 	}
 	return c.refusedOrLost(err, reason, request, hideAll)
+}
+
+// listDetail says for operators why a list failed with err, and what to do about it. otherwise is the text about errors for
+// which there is no advice.
+func (c *Connector) listDetail(err error, otherwise string) string {
+	reason, whole := ReasonFor(err), func(text string) string { return text } // a request for a list has nothing to hide
+	if text := cmp.Or(c.unreached(err, reason), c.refusedOrLost(err, reason, "", whole)); text != "" {
+		return text
+	}
+	return c.o.reason(otherwise) + diagnose.ServerMessage(err, c.o.Mask) + diagnose.ServerRequest(err)
 }
 
 // unreached says for operators why a call found no connection, as the line "no connection" does, or why there are no

@@ -107,10 +107,7 @@ func (c *Connector) Regather(maxAge time.Duration) {
 // beginAttempt says that an attempt to connect begins. The caller is Run.
 func (c *Connector) beginAttempt() {
 	c.began = time.Now()
-	select {
-	case <-c.signals.reached: // the attempt will show it
-	default:
-	}
+	c.signals.forgetReached()
 	c.usage.used.Store(false)
 	if c.usage.users.Load() > 0 {
 		c.usage.used.Store(true)

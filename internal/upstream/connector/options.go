@@ -27,7 +27,8 @@ type Options struct {
 	OnePrincipal bool
 	// Beside is the connector of the session with the same upstream that gathers the catalog.
 	// Both share one limit of calls, and the facts about tools unless this one gathers lists
-	// itself. Beside connects soon if it rests after a failure while this one works.
+	// itself. Beside connects soon if it rests after a failure while this one works,
+	// and gathers lists that have failed.
 	Beside *Connector
 
 	Limits Limits

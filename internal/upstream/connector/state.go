@@ -30,8 +30,8 @@ type state struct {
 
 // signals wake the goroutines of a connector. Each channel has capacity 1.
 type signals struct {
-	attempt       chan struct{} // a call waits for an attempt
-	reached       chan struct{} // another session with the server works
+	attempt       chan struct{} // a call or an operator wants an attempt, see Retry
+	reached       chan struct{} // a session with the server works
 	lists         chan struct{} // there are lists to gather
 	subscriptions chan struct{} // there are unsynced subscriptions
 	logLevel      chan struct{} // the server may have to be told another log level
@@ -48,11 +48,19 @@ func newSignals() signals {
 
 // clear forgets what a former conversation left.
 func (s *signals) clear() {
-	for _, ch := range []chan struct{}{s.reached, s.lists, s.subscriptionsLost, s.logLevelLost, s.missed} {
+	for _, ch := range []chan struct{}{s.attempt, s.reached, s.lists, s.subscriptionsLost, s.logLevelLost, s.missed} {
 		select {
 		case <-ch:
 		default:
 		}
+	}
+}
+
+// forgetReached forgets that a session with the server works. An attempt that begins now will show it.
+func (s *signals) forgetReached() {
+	select {
+	case <-s.reached:
+	default:
 	}
 }
 

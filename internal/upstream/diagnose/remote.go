@@ -81,6 +81,14 @@ func ServerRequest(why error) string {
 	return RequestMark + r.ServerRequestID() + ")"
 }
 
+// WithoutRequest returns a text without the end that ServerRequest has added.
+func WithoutRequest(text string) string {
+	if at := strings.LastIndex(text, RequestMark); at >= 0 {
+		return text[:at]
+	}
+	return text
+}
+
 func (s RemoteServer) statusAdvice(r HTTPError) string {
 	switch status := r.StatusCode(); {
 	case status == http.StatusUnauthorized && s.HasCredentials && r.UsesOAuth():
