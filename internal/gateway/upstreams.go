@@ -32,7 +32,9 @@ func (g *Gateway) options(name, key string, u config.Connection) (upstream.Optio
 	o.Era = map[config.Era]wire.Era{config.EraLegacy: wire.EraLegacy, config.EraModern: wire.EraModern}[u.Era]
 	o.Memory, o.EraKey = g.state, key
 	o.Timeout, o.MaxDuration = u.Timeout, u.MaxDuration
-	o.MaxConcurrent, o.MaxQueue = u.MaxConcurrent, u.MaxQueue
+	if o.MaxConcurrent, o.MaxQueue = u.MaxConcurrent, u.MaxQueue; u.MaxQueue == 0 {
+		o.MaxQueue = -1 // none
+	}
 	o.Sharing = map[config.Session]upstream.Sharing{
 		config.SessionPerClient: upstream.PerClient, config.SessionPerPrincipal: upstream.PerPrincipal,
 	}[u.Session]

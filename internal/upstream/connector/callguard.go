@@ -124,18 +124,14 @@ func (g *callGuard) connected(began time.Time) {
 }
 
 // silence says that the time of silence is over, and which part of it the call waited for a slot and for a connection:
-// the server did not have the call then. single is the limiter of a session whose calls take turns.
-func (g *callGuard) silence(single *fairLimiter) string {
+// the server did not have the call then.
+func (g *callGuard) silence() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	waited, connects := g.waited.Round(100*time.Millisecond), g.connects.Round(100*time.Millisecond)
 	var waits []string
 	if waited > 0 {
-		why := "the server gets one call at a time"
-		if g.queue != single {
-			why = agree(int(g.queue.size), "call", "calls") + " ran (max_concurrent)"
-		}
-		waits = append(waits, fmt.Sprintf("%s because %s", waited, why))
+		waits = append(waits, fmt.Sprintf("%s in the queue (%s)", waited, g.queue.bound))
 	}
 	if connects > 0 {
 		waits = append(waits, fmt.Sprintf("%s for the connection with the server", connects))

@@ -81,7 +81,7 @@ func TestTimeoutSaysHowLongTheConnectionTook(t *testing.T) {
 		want             string
 	}{
 		"for the connection": {0, 3800 * time.Millisecond, 0, "the call waited 3.8s for the connection with the server, and the server did not answer within the 1.2s that were left of the timeout of 5s"},
-		"for both": {time.Second, 2 * time.Second, 0, "the call waited 1s because 1 call ran (max_concurrent) and 2s for the connection with the server, " +
+		"for both": {time.Second, 2 * time.Second, 0, "the call waited 1s in the queue (max_concurrent 1) and 2s for the connection with the server, " +
 			"and the server did not answer within the 2s that were left of the timeout of 5s"},
 		"for attempts": {0, 0, 1000, "the call waited 5s for the connection with the server, which is all of the timeout of 5s"},
 		"for nothing":  {0, 0, 0, "the server did not answer within 5s"},

@@ -77,6 +77,7 @@ func New(o Options) *Connector {
 	}
 	if c.o.Serialize {
 		c.single = newFairLimiter(1, c.slots.queue)
+		c.single.bound = "the server gets one call at a time"
 	}
 	c.notes, c.listTurns = newNoteLimiter(c), rate.NewLimiter(listsPerSecond, listsBurst)
 	c.breaker.health, c.breaker.metrics, c.breaker.name, c.breaker.own = o.Health, c.o.Metrics, o.Name, o.OnePrincipal

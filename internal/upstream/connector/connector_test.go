@@ -329,6 +329,21 @@ func TestCrashLoop(t *testing.T) {
 	})
 }
 
+func TestNoQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(nil)}
+		r := start(t, setup{Pipe: s.Pipe, Options: Options{Limits: Limits{MaxConcurrent: 1, MaxQueue: -1}}})
+		r.watch.wait(t, isReady)
+		first := r.doing(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
+		synctest.Wait()
+		_, err := r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
+		if got, want := upstreamtest.DataOf(t, err), `"reason":"overloaded: 1 call runs (max_concurrent 1) and 0 wait (max_queue 0)"`; !strings.Contains(got, want) {
+			t.Errorf("data %s, want %s", got, want)
+		}
+		<-first // ends with its timeout
+	})
+}
+
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &upstreamtest.Server{Handle: upstreamtest.Legacy(nil)}
@@ -341,7 +356,7 @@ func TestLimits(t *testing.T) {
 			synctest.Wait()
 		}
 		_, err := r.Do(ctx, upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
-		if got, want := upstreamtest.DataOf(t, err), `"reason":"overloaded: 2 calls run and 1 waits"`; !strings.Contains(got, want) || !strings.Contains(got, `"retryable":true,"retryAfter":5}`) {
+		if got, want := upstreamtest.DataOf(t, err), `"reason":"overloaded: 2 calls run (max_concurrent 2) and 1 waits (max_queue 1)"`; !strings.Contains(got, want) || !strings.Contains(got, `"retryable":true,"retryAfter":5}`) {
 			t.Errorf("data %s, want %s", got, want)
 		}
 		count := func() (n int) {

@@ -90,7 +90,7 @@ func (c *Connector) explain(g *callGuard, err error) (reason string, unsent bool
 	}
 	switch cause := context.Cause(&g.Scope); cause {
 	case errSilent:
-		return g.silence(c.single), false
+		return g.silence(), false
 	case errMaxDuration:
 		return fmt.Sprintf("the call took longer than %s", c.o.Limits.MaxDuration), false
 	default:

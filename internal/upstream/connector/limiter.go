@@ -59,6 +59,7 @@ type waiter struct {
 type fairLimiter struct {
 	queue *limiterQueue
 	size  int
+	bound string // what bounds the calls that run, for errors
 
 	// All are guarded by the queue's mutex.
 	free      int       // below 0 when calls have gone on without a slot
@@ -68,7 +69,7 @@ type fairLimiter struct {
 }
 
 func newFairLimiter(size int, q *limiterQueue) *fairLimiter {
-	return &fairLimiter{queue: q, size: size, free: size, waiting: make(map[uint64][]*waiter)}
+	return &fairLimiter{queue: q, size: size, bound: fmt.Sprintf("max_concurrent %d", size), free: size, waiting: make(map[uint64][]*waiter)}
 }
 
 // tryAcquire takes a slot if one is free.
@@ -119,8 +120,8 @@ func (p *fairLimiter) enqueue(w *waiter) error {
 		most := q.largestShare()
 		switch {
 		case all <= q.max:
-			return p.overloaded(fmt.Sprintf("; of those that wait, %s of this client, and one client may fill no more of the queue (max_queue %d) than is left for the others",
-				agree(share-1, "is", "are"), q.max))
+			return p.overloaded(fmt.Sprintf("; of those that wait, %s of this client, and one client may fill no more of the queue than is left for the others",
+				agree(share-1, "is", "are")))
 		case most == nil || q.share[most.owner] <= share:
 			return p.overloaded("")
 		}
@@ -152,7 +153,8 @@ func (q *limiterQueue) largestShare() *waiter {
 // overloaded returns the error of a call that may not wait. why ends its reason; "" says that the queue is full.
 func (p *fairLimiter) overloaded(why string) error {
 	return &protocol.CallError{
-		Reason:  fmt.Sprintf("overloaded: %s and %s%s", agree(p.size-p.free, "call runs", "calls run"), agree(len(p.queue.all), "waits", "wait"), why),
+		Reason: fmt.Sprintf("overloaded: %s (%s) and %s (max_queue %d)%s", agree(p.size-p.free, "call runs", "calls run"), p.bound,
+			agree(len(p.queue.all), "waits", "wait"), p.queue.max, why),
 		NotSent: true, RetryAfter: protocol.RetryOverloaded,
 	}
 }

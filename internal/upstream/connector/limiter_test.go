@@ -110,23 +110,28 @@ func TestReasonOfTheQueue(t *testing.T) {
 			}
 		}
 		wait(1, 3)
-		want := "overloaded: 1 call runs and 3 wait; of those that wait, 3 are of this client, and one client may fill no more of the queue (max_queue 6) than is left for the others"
+		want := "overloaded: 1 call runs (max_concurrent 1) and 3 wait (max_queue 6); of those that wait, 3 are of this client, and one client may fill no more of the queue than is left for the others"
 		if got := p.acquire(ctx, 1).Error(); got != want {
 			t.Errorf("the share is reached: %s\nwant %s", got, want)
 		}
 		wait(2, 1)
 		wait(3, 1)
 		wait(4, 1)
-		if got := p.acquire(ctx, 1).Error(); got != "overloaded: 1 call runs and 6 wait" {
+		if got := p.acquire(ctx, 1).Error(); got != "overloaded: 1 call runs (max_concurrent 1) and 6 wait (max_queue 6)" {
 			t.Errorf("the queue is full: %s", got)
 		}
 		p = newFairLimiter(2, newLimiterQueue(2))
 		p.tryAcquire()
 		p.tryAcquire()
 		wait(1, 1)
-		want = "overloaded: 2 calls run and 1 waits; of those that wait, 1 is of this client, and one client may fill no more of the queue (max_queue 2) than is left for the others"
+		want = "overloaded: 2 calls run (max_concurrent 2) and 1 waits (max_queue 2); of those that wait, 1 is of this client, and one client may fill no more of the queue than is left for the others"
 		if got := p.acquire(ctx, 1).Error(); got != want {
 			t.Errorf("the share is one call: %s\nwant %s", got, want)
+		}
+		p = newFairLimiter(1, newLimiterQueue(0))
+		p.tryAcquire()
+		if got := p.acquire(ctx, 1).Error(); got != "overloaded: 1 call runs (max_concurrent 1) and 0 wait (max_queue 0)" {
+			t.Errorf("no call may wait: %s", got)
 		}
 		cancel()
 		synctest.Wait()
@@ -247,8 +252,8 @@ func TestTimeoutSaysHowLongTheCallWaited(t *testing.T) {
 		progress  bool          // once the server has the call
 		want      string
 	}{
-		"most of its time":       {false, 4600 * time.Millisecond, false, "the call waited 4.6s because 2 calls ran (max_concurrent), and the server did not answer within the 400ms that were left of the timeout of 5s"},
-		"for its turn":           {true, 4 * time.Second, false, "the call waited 4s because the server gets one call at a time, and the server did not answer within the 1s that were left of the timeout of 5s"},
+		"most of its time":       {false, 4600 * time.Millisecond, false, "the call waited 4.6s in the queue (max_concurrent 2), and the server did not answer within the 400ms that were left of the timeout of 5s"},
+		"for its turn":           {true, 4 * time.Second, false, "the call waited 4s in the queue (the server gets one call at a time), and the server did not answer within the 1s that were left of the timeout of 5s"},
 		"before a progress":      {false, 4600 * time.Millisecond, true, "the server did not answer within 5s"},
 		"all of its time":        {false, 0, false, "overloaded: no slot was free within 5s"},
 		"all of it for its turn": {true, 0, false, "overloaded: the server gets one call at a time, and those before this one took longer than 5s"},

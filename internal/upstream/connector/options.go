@@ -57,7 +57,7 @@ type Limits struct {
 	MaxDuration   time.Duration // of a call: 1h
 	StartupWait   time.Duration // how long a call waits for a connection: 10s
 	MaxConcurrent int           // calls at the same time: 64
-	MaxQueue      int           // calls waiting for their turn: 256
+	MaxQueue      int           // calls waiting for their turn: 256; negative: none
 	RefreshMin    time.Duration // least time between refreshes without a notification: 30s
 }
 
@@ -120,7 +120,7 @@ func (o Options) withDefaults() *Options {
 	l.MaxDuration = cmp.Or(l.MaxDuration, time.Hour)
 	l.StartupWait = cmp.Or(l.StartupWait, 10*time.Second)
 	l.MaxConcurrent = cmp.Or(l.MaxConcurrent, 64)
-	l.MaxQueue = cmp.Or(l.MaxQueue, 256)
+	l.MaxQueue = max(cmp.Or(l.MaxQueue, 256), 0)
 	l.RefreshMin = cmp.Or(l.RefreshMin, 30*time.Second)
 	if o.Session == nil {
 		o.Session = noSession{}

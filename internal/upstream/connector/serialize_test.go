@@ -38,7 +38,7 @@ func TestSerialize(t *testing.T) {
 		}
 		bob := r.doing(t.Context(), upstreamtest.ToolCall("echo", "bob", client("bob")))
 		synctest.Wait()
-		if got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "eve", &upstreamtest.Peer{}))); !strings.Contains(got, "overloaded: 1 call runs and 1 waits") {
+		if got := upstreamtest.Outcome(r.Do(t.Context(), upstreamtest.ToolCall("echo", "eve", &upstreamtest.Peer{}))); !strings.Contains(got, "overloaded: 1 call runs (the server gets one call at a time) and 1 waits") {
 			t.Errorf("a third call: %s", got)
 		}
 		taskRead := upstreamtest.ToolCall("", "eve", &upstreamtest.Peer{})
