@@ -1,8 +1,10 @@
 package upstream
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/upstreamtest"
 	"mcpgateway/internal/wire"
 )
@@ -73,5 +76,36 @@ func TestOneSessionIsConcludedFromRefusals(t *testing.T) {
 				return calls[len(calls)-1].header.Get(wire.HeaderSession) != "s1"
 			})
 		})
+	}
+}
+
+// While the circuit breaker of the catalog session is open, a call does not wait for a session of its own: it is refused.
+func TestOpenBreakerOfTheCatalogSession(t *testing.T) {
+	hang := func(_ http.ResponseWriter, r *http.Request, _ wire.Message) { <-r.Context().Done() }
+	fail := func(http.ResponseWriter, *http.Request, wire.Message) { panic(http.ErrAbortHandler) }
+	var opened atomic.Int64
+	s := &script{on: map[string]on{wire.MethodToolsCall: fail, wire.MethodPing: fail}}
+	s.on[wire.MethodInitialize] = func(w http.ResponseWriter, r *http.Request, m wire.Message) {
+		if opened.Add(1) > 1 {
+			hang(w, r, m)
+			return
+		}
+		w.Header().Set(wire.HeaderSession, "s1")
+		answerJSON(w, m, `{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"script","version":"1"}}`)
+	}
+	h := startSharedSessions(t, s, func(o *Options) {
+		o.Era, o.Timeout, o.StartupWait = wire.EraLegacy, time.Hour, time.Hour
+		o.Health = connector.NewHealth(connector.HealthSettings{Failures: 1, Open: time.Hour})
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	refused := func(client, capabilities string) bool {
+		return strings.Contains(h.call(ctx, legacyCall(client, capabilities, &upstreamtest.Peer{})), "the circuit breaker is open")
+	}
+	polltest.Until(t, "the breaker opens", func() bool {
+		return refused("ann", `{"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}`) // uses the catalog session
+	})
+	if !refused("bob", `{}`) {
+		t.Error("the call of a client that needs a session of its own is not refused")
 	}
 }

@@ -187,9 +187,12 @@ func (s *Sessions) Session(ctx context.Context, c *call.Call) (string, error) {
 }
 
 // awaitFirst waits for the first attempt of a session. It returns the name of the
-// session, or that of the catalog session if the attempt failed. If the server refused the session, it opens only one,
-// as some do.
+// session, or that of the catalog session if the attempt failed, or while the circuit breaker of the catalog session
+// refuses calls: no call waits for such a server. If the server refused the session, it opens only one, as some do.
 func (s *Sessions) awaitFirst(ctx context.Context, c *call.Call, name string, b *openSession) (string, error) {
+	if s.catalogSession.Refuses() {
+		return "", nil
+	}
 	s.mu.Lock()
 	b.users++ // or it would be closed as idle if the server is slow
 	s.mu.Unlock()

@@ -167,6 +167,16 @@ func (b *breaker) admit(now time.Time) (admission, *openBreaker) {
 	return a, nil
 }
 
+// refuses reports whether a call would be refused now.
+func (b *breaker) refuses(now time.Time) bool {
+	if !b.alerted.Load() {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state != breakerClosed && b.health.settings().Failures > 0 && now.Before(b.until)
+}
+
 // refusal returns the error of a refused call. The caller holds mu.
 func (b *breaker) refusal(now time.Time) *openBreaker {
 	retry := b.until.Sub(now)

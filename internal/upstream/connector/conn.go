@@ -54,6 +54,9 @@ func (c *Connector) retryCatalogSession() {
 	}
 }
 
+// Refuses reports whether the circuit breaker of the session refuses calls now.
+func (c *Connector) Refuses() bool { return c.breaker.refuses(time.Now()) }
+
 // isDegraded reports whether a list of the connector has failed.
 func (c *Connector) isDegraded() bool { return c.published.Load().State == Degraded }
 
