@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -105,12 +106,14 @@ func (o *addOptions) check(args []string, dash int) error {
 		return usageError{fmt.Errorf("%s has no scheme: gateway add %s %s://%s, or for a command: gateway add %s -- %s", args[1], args[0], usualScheme(args[1]), args[1], args[0], args[1])}
 	case remote && !isURL.MatchString(args[1]) && brokenURL.MatchString(args[1]):
 		return usageError{fmt.Errorf("%s is not a URL: write it as https://HOST/PATH", args[1])}
+	case o.isCutShort(args, dash):
+		return usageError{fmt.Errorf("a value of --header or --env has ended at a space: put it in quotation marks, as in%s", o.valueFlags())} // the rest may be a secret
 	case dash > 1 && isURL.MatchString(args[1]):
 		return usageError{fmt.Errorf("an upstream has a URL or a command, not both: gateway add %s %s, or gateway add %s -- %s", args[0], args[1], args[0], strings.Join(args[2:], " "))}
 	case dash > 1 && dash < len(args) && !strings.HasPrefix(args[dash], "-"):
 		return usageError{fmt.Errorf("the name before -- is one word: gateway add %s -- %s", config.NameOf(strings.Join(args[:dash], " ")), strings.Join(args[dash:], " "))}
 	case dash < 0 && !(remote && isURL.MatchString(args[1])), dash > 1:
-		return usageError{fmt.Errorf("write -- before the command, or give one URL: gateway add %s -- %s", args[0], strings.Join(args[1:], " "))}
+		return usageError{fmt.Errorf("write -- before the command, or give one URL: gateway add %s%s -- %s", args[0], o.valueFlags(), strings.Join(args[1:], " "))}
 	case dash == 0:
 		return usageError{errors.New("the name comes before --: gateway add NAME -- COMMAND")}
 	case dash == 1 && isURL.MatchString(args[1]):
@@ -125,6 +128,28 @@ func (o *addOptions) check(args []string, dash int) error {
 		return nil
 	}
 	return usageError{fmt.Errorf("--transport %s: must be http or sse", o.transport)}
+}
+
+// isCutShort reports whether a value of --header or --env has ended at a space, since it had no quotation marks: more words
+// stand beside the URL, or beside the name before a command.
+func (o *addOptions) isCutShort(args []string, dash int) bool {
+	if len(o.headers)+len(o.env) == 0 {
+		return false
+	}
+	return dash > 1 && !isURL.MatchString(args[1]) || dash < 0 && len(args) > 2 && slices.ContainsFunc(args[1:], isURL.MatchString)
+}
+
+// valueFlags are --header and --env as the user has given them, without the values, with a space before each.
+func (o *addOptions) valueFlags() (text string) {
+	for _, h := range o.headers {
+		name, _, _ := strings.Cut(h, ":")
+		text += " --header '" + name + ": …'"
+	}
+	for _, e := range o.env {
+		name, _, _ := strings.Cut(e, "=")
+		text += " --env '" + name + "=…'"
+	}
+	return text
 }
 
 // nameLike is a name for a text that is none.

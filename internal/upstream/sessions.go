@@ -272,7 +272,7 @@ func (s *Sessions) reserve(kind byte, c *call.Call) error {
 	case err == fairshare.ErrShareExceeded:
 		return errors.New("overloaded: you have as many sessions with it as one principal, or one address, may have beside others")
 	case err != nil:
-		return fmt.Errorf("overloaded: there are %d sessions of clients with it, which leaves none for you", s.budget.Held())
+		return fmt.Errorf("overloaded: clients have opened as many sessions with it as they may (%d)", s.budget.Held())
 	}
 	return nil
 }

@@ -299,7 +299,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		h.call(t.Context(), legacyCall("bob", `{}`, &upstreamtest.Peer{}))
 		got := h.call(t.Context(), legacyCall("eve", `{}`, &upstreamtest.Peer{}))
-		if want := `error: upstream "files": ` + "overloaded: there are 2 sessions of clients with it, which leaves none for you; " +
+		if want := `error: upstream "files": ` + "overloaded: clients have opened as many sessions with it as they may (2); " +
 			"end clients that are not needed, or raise max_sessions of the upstream (-32603)"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
