@@ -18,7 +18,7 @@ import (
 	"mcpgateway/internal/wire"
 )
 
-// The lists of upstreams hide items from all clients, whoever they are; rules may not. A web address that one upstream
+// The lists of upstreams hide items from all clients, rules from some. A web address that one upstream
 // hides is served by another.
 func TestShown(t *testing.T) {
 	const page = `{"uri":"https://example.com/","name":"page"}`
