@@ -204,7 +204,7 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	defer e.close()
 	e.isNew = isNew
-	name := args[0]
+	name, before := args[0], string(e.Bytes())
 	at := e.keyOf(name)
 	if at != "" {
 		if !o.replace {
@@ -252,6 +252,7 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 	} else {
 		fmt.Fprintf(out, "%s is replaced in %s.\n", name, e.name)
 		change.print(out)
+		e.tellUnused(out, before)
 	}
 	for i := range im.Variables {
 		im.Variables[i].Uses = nil // they are on the command line

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -70,9 +71,7 @@ func (o *runOptions) remove(cmd *cobra.Command, name string) error {
 	if left := e.globsLeft(after); len(left) > 0 {
 		folded(out, "These globs were for %s and match nothing now:\n  %s\n", name, strings.Join(left, "\n  "))
 	}
-	if left := e.unusedSince(before); len(left) > 0 {
-		fmt.Fprintf(out, "%s still has values that nothing refers to:\n  %s\n", e.env.Name, strings.Join(left, "\n  "))
-	}
+	e.tellUnused(out, before)
 	if left := grantsLeft(cmd.Context(), e.before, config.NameOf(key), withConfig(o.file)); left != "" {
 		folded(out, "%s\n", left)
 	}
@@ -163,6 +162,13 @@ func (e *edited) lineOf(path string) int {
 
 var variableRef = regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)`)
 
+// tellUnused names the variables of the env_file to which only the text before referred.
+func (e *edited) tellUnused(out io.Writer, before string) {
+	if left := e.unusedSince(before); len(left) > 0 {
+		fmt.Fprintf(out, "%s still has values that nothing refers to:\n  %s\n", e.env.Name, strings.Join(left, "\n  "))
+	}
+}
+
 // unusedSince returns the variables of the env_file to which only the text before referred.
 func (e *edited) unusedSince(before string) []string {
 	var names []string
@@ -174,9 +180,4 @@ func (e *edited) unusedSince(before string) []string {
 		seen[m[1]] = true
 	}
 	return names
-}
-
-// assigned matches a line of the env_file that assigns a value to a variable and takes no further lines.
-func assigned(variable string) *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^[ \t]*(?:export )?` + regexp.QuoteMeta(variable) + `[ \t]*=(?:'[^'\n]*'|"[^"\\\n]*"|[^'"\n]*)\n`)
 }

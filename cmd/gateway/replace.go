@@ -95,7 +95,8 @@ func (e *edited) replace(key string, server *yaml.Node) (*yaml.Node, *replacemen
 	return value, r, nil
 }
 
-// forget removes the values of a server from the env_file that nothing else refers to, since the server is replaced.
+// forget has the variables to which only the replaced server refers count as left over, so that new values can take their place.
+// Others stay in the env_file: they may be the only copy, or serve another configuration.
 func (e *edited) forget(key string) error {
 	rest, bad := configfile.NewEdit(e.name, e.Bytes())
 	if bad != nil {
@@ -110,10 +111,5 @@ func (e *edited) forget(key string) error {
 		return nil // the values stay, and the new ones get other names
 	}
 	e.text = string(rest.Bytes())
-	for _, m := range variableRef.FindAllStringSubmatch(string(e.Bytes()), -1) {
-		if !uses(e.text, m[1]) {
-			e.values = assigned(m[1]).ReplaceAllString(e.values, "")
-		}
-	}
 	return nil
 }
