@@ -72,10 +72,7 @@ func (o *healthOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	more, err := o.readiness(ctx, base) // it says more, and decides nothing
-	if err != nil {
-		more = page
-	}
+	more := o.readiness(ctx, base, page) // it decides nothing
 	if page.unhealthy {
 		return fmt.Errorf("%s: %s: %s", target, page.Status, cmp.Or(strings.Join(more.Waiting, "; "), strings.Join(page.Waiting, "; "), page.answer))
 	}
@@ -86,19 +83,23 @@ func (o *healthOptions) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// readiness returns the page of readiness of a gateway. That of a gateway of this user comes from its socket, with the
-// causes that gateway status prints; the page at the admin address is for everybody and leaves them out.
-func (o *healthOptions) readiness(ctx context.Context, base string) (healthPage, error) {
+// readiness returns the page of readiness of a gateway that has answered with a page. That of a gateway of this user comes from
+// its socket, with the causes that gateway status prints; the page at the admin address is for everybody and leaves them out.
+func (o *healthOptions) readiness(ctx context.Context, base string, page healthPage) healthPage {
 	var cfg *config.Config
 	if o.url == "" {
 		cfg, _, _ = o.locate()
 	}
 	if r := adminBehind(ctx, cfg, base); r != nil {
-		if page, err := askHealth(ctx, r.transport, r.base+"/readyz"); err == nil {
-			return page, nil
+		if own, err := askHealth(ctx, r.transport, r.base+"/readyz"); err == nil {
+			return own
 		}
 	}
-	return askHealth(ctx, &http.Transport{DisableKeepAlives: true}, base+"/readyz")
+	if o.ready {
+		return page
+	}
+	page, _ = askHealth(ctx, &http.Transport{DisableKeepAlives: true}, base+"/readyz")
+	return page
 }
 
 // base is the URL of the admin address, without a path. A file that cannot be used is no reason not to ask the gateway that runs

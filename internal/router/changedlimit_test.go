@@ -34,7 +34,7 @@ func TestChangedLimit(t *testing.T) {
 		{"burst raised", []step{{0, rate(60, 3), 3, time.Second}, {0, rate(60, 5), 2, time.Second}}},
 		{"rate raised", []step{{0, rate(6, 2), 2, 10 * time.Second}, {0, rate(60, 2), 0, time.Second}, {time.Second, rate(60, 2), 1, time.Second}}},
 		{"partly used and raised", []step{{0, rate(10, 10), 10, 6 * time.Second}, {30 * time.Second, rate(20, 20), 20, 3 * time.Second}}},
-		// What was counted at the higher rate is forgotten at that rate, so nobody waits for a thousand calls at the lower one.
+		// Calls counted at the higher rate are forgotten at that rate, so nobody waits for a thousand calls at the lower one.
 		{"lowered", []step{{0, rate(10, 10), 10, 6 * time.Second}, {0, rate(2, 2), 0, 54 * time.Second}, {54 * time.Second, rate(2, 2), 1, 30 * time.Second}, {30 * time.Second, rate(2, 2), 1, 30 * time.Second}}},
 		{"burst lowered", []step{{0, rate(60, 4), 4, time.Second}, {0, rate(60, 2), 0, 3 * time.Second}, {3 * time.Second, rate(60, 2), 1, time.Second}}},
 		{"lowered and idle", []step{{0, rate(10, 10), 10, 6 * time.Second}, {time.Hour, rate(2, 2), 2, 30 * time.Second}}},

@@ -235,7 +235,7 @@ func TestReasonQuotesTheTextOfAStatus(t *testing.T) {
 	}
 }
 
-// What a server said leaves room for the rest of a reason, such as the server's id at its end.
+// The words of a server leave room for the rest of a reason, such as the server's id at its end.
 func TestReasonLeavesRoom(t *testing.T) {
 	rest := strings.Repeat("a", 100)
 	err := &wire.Error{Code: -1, Explain: func(hide func(string) string) string {

@@ -151,7 +151,7 @@ func changedLimits(t *testing.T, s store.Store) {
 		t.Errorf("the wait is %v, want that for three calls", wait)
 	}
 
-	// What was taken at a high rate is free again at that rate, and not at the low one of a lowered limit.
+	// Calls taken at a high rate are forgotten at that rate, and not at the low one of a lowered limit.
 	l = store.Limit{Key: unique("limit"), Rate: 100, Burst: 100}
 	for range 10 {
 		acquire(t, s, "a", -1, l)

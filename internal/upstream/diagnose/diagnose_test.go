@@ -74,7 +74,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// What a server says about a call may have arguments of the call, and its request id may be that of the call.
+// The words of a server about a call may have arguments of the call, and its request id may be that of the call.
 func TestRemoteRefusesACall(t *testing.T) {
 	s := RemoteServer{URL: &url.URL{Scheme: "http", Host: "h"}, Mask: func(text string) string { return strings.ReplaceAll(text, "hunter-22", "[redacted]") }}
 	const advice = ": check url and headers against the server's documentation"
