@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -37,8 +38,8 @@ func Servers() []Server {
 // when ctx ends, which also releases a server whose output nobody reads. Then
 // out gives io.EOF and writes to in fail with io.ErrClosedPipe.
 //
-// wait returns after everything that Start began has ended: nil when in was
-// closed, ctx's error when ctx ended, else what broke the session. It may be
+// wait returns after everything that Start began has ended: nil when the peer closed
+// in or out, ctx's error when ctx ended, else what broke the session. It may be
 // called any number of times, also concurrently.
 func (s Server) Start(ctx context.Context) (in io.WriteCloser, out io.ReadCloser, wait func() error) {
 	inReader, inWriter := io.Pipe()
@@ -59,6 +60,8 @@ func (s Server) Start(ctx context.Context) (in io.WriteCloser, out io.ReadCloser
 		err = s.server.Run(ctx, &mcp.IOTransport{Reader: inReader, Writer: outWriter})
 		if !stop() {
 			<-released
+		} else if errors.Is(err, io.ErrClosedPipe) {
+			err = nil // a peer may close out while the server writes a notification
 		}
 	}()
 	return inWriter, outReader, func() error {
