@@ -26,12 +26,12 @@ func (o *callOptions) advised(ctx context.Context, err error, v *gateway.InProce
 		return err
 	}
 	if o.url != "" && o.isUnknown(rpc) {
-		near := o.near
-		if strings.Contains(rpc.Message, "did you mean") {
-			near = ""
+		message := rpc.Message
+		if !strings.Contains(message, "did you mean") {
+			message += o.near
 		}
 		missing, _ := unavailableBehind(ctx, v)
-		return &wire.Error{Code: rpc.Code, Message: rpc.Message + near + missingThere(missing, name), Data: rpc.Data}
+		return &wire.Error{Code: rpc.Code, Message: message + missingThere(missing, name, strings.HasSuffix(message, "?")), Data: rpc.Data}
 	}
 	data := wire.ValueOf(rpc.Data)
 	upstream := data.Get("upstream").Str()
@@ -85,15 +85,19 @@ func (o *callOptions) downText(of, reason, why string, answered bool) string {
 	return console.Line(of + o.reason(why))
 }
 
-// missingThere says which upstreams are missing in the lists of a gateway: those with which the name of a tool begins, or if
-// there are none, all that it names.
-func missingThere(all []unavailable, name string) (text string) {
+// missingThere says which upstreams are missing in the lists of a gateway: those with which the name of a tool begins. If
+// there are none, and no other name was suggested, it names all.
+func missingThere(all []unavailable, name string, suggested bool) (text string) {
 	likely := slices.DeleteFunc(slices.Clone(all), func(u unavailable) bool { return !strings.HasPrefix(name, u.Upstream) })
-	if len(likely) == 0 {
+	separator := "; "
+	if suggested {
+		separator = " "
+	} else if len(likely) == 0 {
 		likely = all
 	}
 	for _, u := range likely {
-		text += fmt.Sprintf("; %s is missing there: %s", u.Upstream, u.Reason)
+		text += fmt.Sprintf("%s%s is missing there: %s", separator, u.Upstream, u.Reason)
+		separator = "; "
 	}
 	return text
 }

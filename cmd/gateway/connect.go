@@ -303,7 +303,7 @@ func removed(f *hostconfig.File, after, without, before []byte) (then string, er
 	switch {
 	case string(after) == string(before):
 		if then = fmt.Sprintf("The file is as it was before, and its backup %s is removed.\n", backup); absent != nil {
-			then = "The file is removed too, since connect had made it.\n"
+			then = "The file is removed too, since nothing else was in it.\n"
 		}
 		return then, f.Restore(before)
 	case string(without) == string(after):

@@ -101,7 +101,7 @@ func (o *reachOptions) find(ctx context.Context) ([]*running, error) {
 	}
 	err = o.ask(ctx, r, http.MethodGet, "/-/status", &r.status)
 	silent := errors.Is(err, syscall.ECONNREFUSED)
-	if silent && loadErr != nil {
+	if silent && loadErr != nil && !wrong(loadErr) {
 		return nil, loadErr
 	}
 	o.unread = loadErr
@@ -132,6 +132,12 @@ func (o *runOptions) locate() (*config.Config, gateway.Source, error) {
 		cfg = config.Located(source.File, lookupEnv)
 	}
 	return cfg, source, err
+}
+
+// wrong reports whether a file was read and has errors. A gateway that runs goes on with what it had before.
+func wrong(err error) bool {
+	_, ok := errors.AsType[config.Errors](err)
+	return ok
 }
 
 // warnUnread prints why a file cannot be used, for verbs that have asked a gateway all the same, without the errors that
