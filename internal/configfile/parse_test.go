@@ -88,6 +88,9 @@ func TestMisplacedLine(t *testing.T) {
 		{"two values", "{a: 1}\nb: 2\n", "2:1: not valid YAML: the configuration has ended above, and something follows"},
 		{"no colon", "a:\n  command npx\n  args: x\n", "3:3: not valid YAML: a key and a colon where none can be; "},
 		{"two colons", "a: 1\nb: c: d\n", "2:1: not valid YAML: a key and a colon where none can be; "},
+		{"a scope in brackets", "a:\n  b: [-y, @x/y]\n", "2:11: not valid YAML: no value begins with @; put it in quotes"},
+		{"a scope in a list", "a:\n  - é\n  - @x/y\n", "3:5: not valid YAML: no value begins with @; "},
+		{"a backtick after letters of two bytes", "a: {é: `x`}\n", "1:8: not valid YAML: no value begins with `; "},
 		{"a comma too much", "a: 1\nb: [x,,y]\n", "2:1: not valid YAML: did not find expected node content"},
 
 		// A bracket is open at the end of the file.

@@ -79,10 +79,15 @@ func yamlError(data []byte, err error) *Error {
 	line := string(lines[f.line-1])
 	e := &Error{Line: f.line, Col: 1 + len(line) - len(strings.TrimLeft(line, " \t")), Msg: "not valid YAML: " + f.msg}
 	unclosed := yamlUnclosed.FindStringSubmatch(f.msg)
+	start := len(bytes.Join(lines[:f.line-1], nil))
 	if at, tab := tabIndent(lines[f.line-1:]); at >= 0 && strings.HasPrefix(f.msg, "found ") {
 		e.Line, e.Col, e.Msg = e.Line+at, tab+1, "not valid YAML: a TAB indents this line; use spaces"
 	} else if unclosed != nil {
 		e.Msg = fmt.Sprintf("not valid YAML: a %s that is opened here is not closed by %s, or a comma is missing in it", openedBy[unclosed[1]], unclosed[1])
+	} else if strings.Contains(f.msg, "cannot start any token") && len(data) <= MaxSize && line != "" {
+		stop := stopIn(data, start, len(line), f)
+		c, _ := utf8.DecodeRune(data[stop:])
+		e.Col, e.Msg = posAt(data, stop).Col, fmt.Sprintf("not valid YAML: no value begins with %c; put it in quotes", c)
 	} else if words := yamlWords(f.msg); words != "" {
 		e.Msg = "not valid YAML: " + words
 		if yamlQuotedAnchor.MatchString(line) && strings.Contains(f.msg, "alphabetic or numeric character") {
@@ -128,11 +133,7 @@ func misplaced(data []byte, lines [][]byte, f failure) *Error {
 	if strings.HasPrefix(f.msg, "mapping values") {
 		return nil
 	}
-	// Within the line, likewise.
-	stop := start + sort.Search(len(line), func(i int) bool { return failureOf(data[:start+i+1]) == f })
-	for stop > start && !utf8.RuneStart(data[stop]) {
-		stop--
-	}
+	stop := stopIn(data, start, len(line), f)
 	pos := posAt(data, stop)
 	e.Line, e.Col = pos.Line, pos.Col
 	switch c := data[stop]; {
@@ -146,6 +147,15 @@ func misplaced(data []byte, lines [][]byte, f failure) *Error {
 		e.Msg = fmt.Sprintf("not valid YAML: %s; the parser stopped here, in what begins on line %d", f.msg, f.line)
 	}
 	return e
+}
+
+// stopIn returns the offset at which the parser stopped with an error, within the line of a length that begins at start.
+func stopIn(data []byte, start, length int, f failure) int {
+	stop := start + min(length-1, sort.Search(length, func(i int) bool { return failureOf(data[:start+i+1]) == f }))
+	for stop > start && !utf8.RuneStart(data[stop]) {
+		stop--
+	}
+	return stop
 }
 
 // indentation describes a line whose error is its indentation, "" for another error. before are the lines above it.
@@ -260,8 +270,6 @@ var openedBy = map[string]string{"]": "[", "}": "{"}
 // yamlWords is advice for an error of the YAML library that gives none, or "".
 func yamlWords(msg string) string {
 	switch {
-	case strings.Contains(msg, "cannot start any token"):
-		return "no value begins with what stands here; put it in quotes"
 	case strings.Contains(msg, "alphabetic or numeric character"):
 		return "* and & begin the names of anchors; put a value that begins so in quotes, such as \"*\""
 	case msg == "mapping values are not allowed in this context":
