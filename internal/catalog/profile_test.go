@@ -232,6 +232,31 @@ func TestShortNames(t *testing.T) {
 	}
 }
 
+// TestOtherNamesAreSuggested checks that a caller who knows a tool by another name is told the one that this view has.
+func TestOtherNamesAreSuggested(t *testing.T) {
+	files := source(t, "files", "files", tool("read"), tool("read_with_sizes"), tool("write"))
+	files.Rules.ToolOverride = map[string]Override{"write": {Name: "put"}}
+	all := Build(Options{Policy: allowAll}, []Source{files})
+	short := all.ForProfile(profileOf(t, profile.Options{ShortNames: true}))
+	for _, tt := range []struct {
+		name  string
+		table *Table
+		query string
+		want  string
+	}{
+		{"with a prefix where names are short", short, "files__read", "read"},
+		{"with a prefix and an override where names are short", short, "files__put", "put"},
+		{"the native name with a prefix", short, "files__write", "put"},
+		{"the native name with a prefix, in the ordinary view", all, "files__write", "files__put"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.table.View(call.Anonymous, nil).SimilarNames(call.Tool, tt.query); len(got) == 0 || got[0] != tt.want {
+				t.Errorf("SimilarNames(%q) = %q, want %q first", tt.query, got, tt.want)
+			}
+		})
+	}
+}
+
 // TestShortNamesOfUnknownItems checks names that may belong to an upstream of which nothing is known.
 func TestShortNamesOfUnknownItems(t *testing.T) {
 	p := policy.MustNew(policy.Options{Default: policy.Allow, Rules: []policy.Rule{{Name: "no", Effect: policy.Deny, What: policy.What{Tools: []string{"new__secret"}}}}})

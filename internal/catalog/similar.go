@@ -20,8 +20,9 @@ const (
 )
 
 // SimilarNames returns up to three public names of items that the caller may have meant, the
-// most similar first: names of items with this native name, names that begin alike and
-// differ in a few characters, and names of tools and prompts that public is the beginning of.
+// most similar first: names of items with this native name, or that another view or an override gives
+// another name, names that begin alike and differ in a few characters, and names of tools and prompts
+// that public is the beginning of.
 // A common prefix of the upstream is not compared.
 func (v *View) SimilarNames(kind call.Kind, public string) []string {
 	if public == "" || len(public) > maxSimilarQuery {
@@ -34,11 +35,11 @@ func (v *View) SimilarNames(kind call.Kind, public string) []string {
 	var found []near
 	compared, abbreviated := 0, 0
 	for _, e := range v.Usable(kind) {
-		if e.Native == public {
+		lead := e.part.naming.NamePrefix()
+		if e.Native == public || e.Ordinary().Public == public || beginsWith(public, lead) && public[len(lead):] == e.Native {
 			found = append(found, near{e.Public, 0})
 			continue
 		}
-		lead := e.part.naming.NamePrefix()
 		if abbreviated < maxSimilar && !isURI(kind) &&
 			(abbreviates(public, e.Native) || beginsWith(public, lead) && abbreviates(public[len(lead):], strings.TrimPrefix(e.Public, lead))) {
 			abbreviated++
