@@ -123,7 +123,7 @@ func withoutEntry(advice string) string {
 	advice = ofHeaderFlag.Replace(advice)
 	for _, other := range [][2]string{
 		{`give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`, "give them with --header 'Authorization: Bearer KEY'"},
-		{"this server uses OAuth: ", "this server uses OAuth: add it with gateway add NAME URL --oauth, then run gateway login NAME"},
+		{"this server uses OAuth: ", "it wants credentials; give them with --header 'Authorization: Bearer KEY', or, since it uses OAuth, add it with gateway add NAME URL --oauth, then run gateway login NAME"},
 		{"name a file with that authority's certificate under ca", "make this machine trust that authority, on Linux with SSL_CERT_FILE=FILE"},
 	} {
 		if before, _, found := strings.Cut(advice, other[0]); found {

@@ -24,7 +24,7 @@ func TestOAuthServerAtURL(t *testing.T) {
 	for _, args := range [][]string{{"list"}, {"call", "find"}} {
 		var out, errs bytes.Buffer
 		status := run(append(args, "--url", server.URL+"/mcp"), strings.NewReader(""), &out, &errs)
-		if want := "this server uses OAuth: add it with gateway add NAME URL --oauth, then run gateway login NAME\n"; status != exitFailed || !strings.HasSuffix(errs.String(), want) {
+		if want := "it wants credentials; give them with --header 'Authorization: Bearer KEY', or, since it uses OAuth, add it with gateway add NAME URL --oauth, then run gateway login NAME\n"; status != exitFailed || !strings.HasSuffix(errs.String(), want) {
 			t.Errorf("%s: status %d, %q, want …%q", args, status, errs.String(), want)
 		}
 	}

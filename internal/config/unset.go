@@ -39,7 +39,7 @@ func (e unsetError) Error() string {
 		file += " (this configuration names none)"
 	}
 	if e[0].Input != "" {
-		return fmt.Sprintf("the host asks its user for %s; here the environment variable %s must be set, in the environment or in %s",
+		return fmt.Sprintf("the host asks its user for %s; here the environment variable %s must be set, before the gateway starts or in %s",
 			configfile.Quote("${input:"+e[0].Input+"}"), e[0].Name, file)
 	}
 	var names []string
@@ -50,7 +50,7 @@ func (e unsetError) Error() string {
 		}
 		names = append(names, name)
 	}
-	set := "in the environment or in " + file + ", or write ${" + e[0].Name + ":-default}"
+	set := "before the gateway starts, or in " + file + ", or write ${" + e[0].Name + ":-default}"
 	if len(e) == 1 {
 		return fmt.Sprintf("the environment variable %s is not set; set it %s", names[0], set)
 	}

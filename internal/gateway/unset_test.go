@@ -28,7 +28,7 @@ func TestUnsetVariable(t *testing.T) {
 	polltest.Until(t, "b is down", func() bool { return f.Upstreams()[1].State == connector.Down })
 	down := f.Upstreams()[1]
 	want := f.path + ":4:" // the place follows
-	if !strings.HasPrefix(down.Reason, want) || !strings.HasSuffix(down.Reason, "upstreams.b.headers.X-Key: the environment variable UNSET_HERE is not set; set it in the environment or in env_file, or write ${UNSET_HERE:-default}") {
+	if !strings.HasPrefix(down.Reason, want) || !strings.HasSuffix(down.Reason, "upstreams.b.headers.X-Key: the environment variable UNSET_HERE is not set; set it before the gateway starts, or in env_file, or write ${UNSET_HERE:-default}") {
 		t.Errorf("the reason is %q", down.Reason)
 	}
 	if len(down.Unset) != 1 || down.Unset[0].Name != "UNSET_HERE" || down.Unset[0].Line != 4 || down.Unset[0].Path != "upstreams.b.headers.X-Key" {
@@ -52,7 +52,7 @@ func TestUnsetVariable(t *testing.T) {
 	polltest.Until(t, "the reload names the variable", func() bool {
 		last := f.lastReload.Load()
 		return len(last.Kept) == 1 && last.Kept[0].Upstream == "b" && last.Kept[0].Variables[0] == "UNSET_HERE" &&
-			strings.HasSuffix(last.Kept[0].Errors[0].Message, "UNSET_HERE is not set; set it in the environment or in env_file, or write ${UNSET_HERE:-default}")
+			strings.HasSuffix(last.Kept[0].Errors[0].Message, "UNSET_HERE is not set; set it before the gateway starts, or in env_file, or write ${UNSET_HERE:-default}")
 	})
 	// The gauge follows the report.
 	const successful = "mcp_gateway_config_last_reload_successful"
