@@ -23,6 +23,7 @@ import (
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/requestid"
+	"mcpgateway/internal/results"
 	"mcpgateway/internal/wire"
 )
 
@@ -36,6 +37,7 @@ type callOptions struct {
 
 	unlisted bool   // the server at --url does not list the tool
 	near     string // a question that names the tools that it may be
+	ofKept   bool   // the tool is read_result of the gateway in this command
 }
 
 // unknownArgument is an argument that the schema of the tool does not have.
@@ -62,6 +64,11 @@ func newCall() *cobra.Command {
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 2 && !slices.ContainsFunc(args[1:], func(a string) bool { return !plainArgument.MatchString(a) }) {
 				return errNotJSON(args[1:])
+			}
+			if len(o.args) > 0 && len(args) > 1 {
+				if at := slices.IndexFunc(args[1:], isWord); at >= 0 {
+					return usageError{fmt.Errorf("%q belongs to no argument; put a value with spaces in quotes: --arg 'NAME=two words'", args[1+at])}
+				}
 			}
 			if len(args) == 0 || len(args) > 2 {
 				return usageError{errors.New("call needs the name of a tool and at most one JSON object of arguments; gateway list tools shows the names")}
@@ -100,6 +107,7 @@ func (o *callOptions) run(cmd *cobra.Command, args []string) error {
 	o.warnWithoutCredentials(cmd, cfg)
 	if o.url == "" {
 		keepUpstreams(cfg, who, args[0])
+		keepWhole(cfg)
 	}
 	raw, err := o.call(cmd, cfg, source, who, args[0], given)
 	if err != nil {
@@ -108,8 +116,26 @@ func (o *callOptions) run(cmd *cobra.Command, args []string) error {
 	return o.print(cmd, raw)
 }
 
+// keepWhole leaves long results whole: what the gateway of this command keeps of them ends with the command, and a shell
+// reads all of it. The profiles still have the tool that reads them, which finds what replicas keep in a store.
+func keepWhole(cfg *config.Config) {
+	for i := range cfg.Profiles {
+		if p := &cfg.Profiles[i]; p.MaxResult > 0 {
+			p.MaxResult = longerThanAny
+		}
+	}
+}
+
+// longerThanAny is the largest max_result that a configuration may have.
+const longerThanAny = 1 << 30
+
 // plainArgument matches an argument that a user has written without --arg.
 var plainArgument = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*=`)
+
+// isWord reports whether an argument of the command is neither meant as JSON nor one that a user has written without --arg.
+func isWord(a string) bool {
+	return a != "-" && !strings.HasPrefix(strings.TrimSpace(a), "{") && !strings.HasPrefix(a, "[") && !plainArgument.MatchString(a)
+}
 
 // errNotJSON is about arguments that a user has written without --arg.
 func errNotJSON(args []string) error {
@@ -124,11 +150,18 @@ func errNotJSON(args []string) error {
 	return usageError{fmt.Errorf("the arguments are not JSON; write %s%s, or one JSON object", strings.Join(flags, " "), each)}
 }
 
+// errNotObject is about arguments that are no JSON object. not says what they are, "" for nothing about that.
+func errNotObject(not string) error {
+	return usageError{fmt.Errorf("the arguments must be a JSON object, such as '{\"path\": \"a.txt\"}'%s; for single arguments use --arg NAME=VALUE", not)}
+}
+
 // object parses the arguments given as JSON; without any it is an empty object.
 func (o *callOptions) object(stdin io.Reader, args []string) (wire.Raw, error) {
 	text := "{}"
 	if len(args) > 0 {
-		text = args[0]
+		if text = args[0]; isWord(text) {
+			return nil, errNotObject(fmt.Sprintf(", not %q", text))
+		}
 	}
 	if text == "-" {
 		data, err := io.ReadAll(io.LimitReader(stdin, maxArguments+1))
@@ -148,7 +181,7 @@ func (o *callOptions) object(stdin io.Reader, args []string) (wire.Raw, error) {
 		return nil, usageError{fmt.Errorf("the arguments are not valid JSON: %w", err)}
 	}
 	if wire.ValueOf(raw).Kind() != '{' {
-		return nil, usageError{errors.New("the arguments must be a JSON object, such as '{\"path\": \"a.txt\"}'; for single arguments use --arg NAME=VALUE")}
+		return nil, errNotObject("")
 	}
 	return raw, nil
 }
@@ -271,6 +304,7 @@ func publicName(v *gateway.InProcess, who *call.Principal, native string) (name 
 func (o *callOptions) withArgs(v *gateway.InProcess, who *call.Principal, name string, given wire.Raw) (wire.Raw, error) {
 	var schema wire.Value
 	if t, ok := v.Table(who.Profile).View(who, nil).Resolve(call.Tool, name); ok && t.Entry != nil {
+		o.ofKept = name == results.ReadTool && t.Part.Own()
 		schema = wire.ValueOf(t.Entry.Raw).Get("inputSchema").Get("properties")
 	}
 	for _, a := range o.args {
@@ -328,6 +362,9 @@ func (o *callOptions) print(cmd *cobra.Command, result wire.Raw) error {
 	case failed:
 		text := cmp.Or(console.Clean(console.ResultText(result)), "it does not say why")
 		text += o.unknownIn(text)
+		if o.ofKept {
+			text += " To read what a running gateway keeps, give its --url URL."
+		}
 		if o.unlisted {
 			text += o.near + o.namesHint()
 		}
