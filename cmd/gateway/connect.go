@@ -358,14 +358,15 @@ func (o *connectOptions) entry() (hostconfig.Entry, *config.Config, error) {
 		return hostconfig.Entry{URL: at}, nil, err
 	}
 	cfg, source, err := o.load()
-	if err == nil {
+	switch {
+	case err != nil:
+	case source.File == "":
+		err = o.noFileError("there is no gateway.yaml here or in your configuration folder: make one with \"gateway init\", name one with -c FILE, or name a running gateway with --http URL")
+	default:
 		err = o.knownProfile(cfg)
 	}
 	if err != nil {
 		return hostconfig.Entry{}, nil, err
-	}
-	if source.File == "" {
-		return hostconfig.Entry{}, nil, errors.New("there is no gateway.yaml here or in your configuration folder: make one with \"gateway init\", name one with -c FILE, or name a running gateway with --http URL")
 	}
 	file, err := filepath.Abs(source.File)
 	if err != nil {

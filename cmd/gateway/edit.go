@@ -67,10 +67,7 @@ func lock(ctx context.Context, name string) (unlock func(), err error) {
 func (o *runOptions) edit(ctx context.Context) (*edited, error) {
 	name := o.configPath()
 	if name == "" {
-		if hint := o.runsElsewhere(nil); hint != "" {
-			return nil, errors.New(noFile() + hint)
-		}
-		return nil, errors.New("there is no gateway.yaml here; make one with gateway init, or name one with -c")
+		return nil, o.noFileError("there is no gateway.yaml here; make one with gateway init, or name one with -c")
 	}
 	e := &edited{name: name, section: "upstreams"}
 	if err := e.open(ctx); err != nil {

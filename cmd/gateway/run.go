@@ -109,7 +109,9 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 ) error {
 	cfg, source, err := o.load()
 	if err == nil {
-		err = o.knownProfile(cfg)
+		if err = o.knownProfile(cfg); err != nil && source.File == "" {
+			o.sayDemo(cmd.ErrOrStderr(), cfg)
+		}
 	}
 	if err != nil {
 		return err
@@ -295,6 +297,15 @@ func (o *runOptions) runsElsewhere(cfg *config.Config) string {
 		hint += ", or --url " + all[0].URL
 	}
 	return hint
+}
+
+// noFileError is the error of a verb that needs a file and has none. It says how to name the file of the only gateway that the
+// user runs; without one it is otherwise.
+func (o *runOptions) noFileError(otherwise string) error {
+	if hint := o.runsElsewhere(nil); hint != "" {
+		return errors.New(noFile() + hint)
+	}
+	return errors.New(otherwise)
 }
 
 // noFile says where no configuration was found.
