@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -261,17 +262,12 @@ func (o *connectOptions) disconnect(cmd *cobra.Command, host string) error {
 	}
 	after, err := h.Disconnect(f.Data, o.name, before)
 	if errors.Is(err, hostconfig.ErrAbsent) {
-		hint := ""
-		if others := h.Gateways(f.Data, leadsToGateway(cmd.Context())); len(others) > 0 {
-			other := *o
-			other.name = others[0]
-			hint = fmt.Sprintf(" It has the gateway as %s: gateway disconnect %s%s", quotedNames(others), h.Name, other.place())
-		}
-		folded(cmd.OutOrStdout(), "%s is not connected: %s has no server %q. Nothing is changed.%s\n", h.Title, tilde(f.Name), o.name, hint)
+		text := fmt.Sprintf("%s is not connected: %s has no server %q. Nothing is changed. %s", h.Title, tilde(f.Name), o.name, o.underOthers(cmd.Context(), h, f))
+		folded(cmd.OutOrStdout(), "%s\n", strings.TrimSpace(text))
 		return nil
 	}
 	if conflict, ok := errors.AsType[*hostconfig.Conflict](err); ok {
-		return fmt.Errorf("%s: %w, and nothing shows that connect has added it. Remove it by hand", f.Name, conflict)
+		return fmt.Errorf("%s: %w, and nothing shows that connect has added it. %s", f.Name, conflict, cmp.Or(o.underOthers(cmd.Context(), h, f), "Remove it by hand"))
 	}
 	if err != nil {
 		return disconnecting(err, f)

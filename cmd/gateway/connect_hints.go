@@ -108,6 +108,17 @@ func quotedNames(all []string) string {
 	return text
 }
 
+// underOthers says under which other names a host has the gateway, and how to remove the first one; "" if there are none.
+func (o *connectOptions) underOthers(ctx context.Context, h hostconfig.Host, f *hostconfig.File) string {
+	others := slices.DeleteFunc(h.Gateways(f.Data, leadsToGateway(ctx)), func(name string) bool { return name == o.name })
+	if len(others) == 0 {
+		return ""
+	}
+	other := *o
+	other.name = others[0]
+	return fmt.Sprintf("%s has the gateway as %s: gateway disconnect %s%s", h.Title, quotedNames(others), h.Name, other.place())
+}
+
 // leadsToGateway returns a function that reports whether a URL is that of a gateway which the user runs. It looks for them
 // at its first call.
 func leadsToGateway(ctx context.Context) func(url string) bool {
