@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,13 +82,34 @@ func (o *connectOptions) state(h hostconfig.Host, name string, style console.Sty
 	case e.URL != "":
 		return style.Good("connected by URL"), nil
 	case e.Command != "":
-		return style.Good("connected"), nil
+		return startState("connected", h, f, style, o.name)
 	}
 	if others := h.Gateways(f.Data, isGateway); len(others) > 0 {
-		return style.Good("connected as " + quotedNames(others)), nil
+		return startState("connected as "+quotedNames(others), h, f, style, others...)
 	}
 	if !found {
 		return notConnected, nil
 	}
 	return style.Warn("another server"), nil
+}
+
+// startState completes the state of a host with entries that start the gateway: a configuration of theirs may not exist any more.
+func startState(state string, h hostconfig.Host, f *hostconfig.File, style console.Style, names ...string) (string, error) {
+	var missing []error
+	for _, name := range names {
+		e, _, _ := h.Entry(f.Data, name, nil) // the caller has read the file, and only a URL depends on the one before
+		file := e.Config()
+		if !filepath.IsAbs(file) { // it depends on the host
+			continue
+		}
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			place := (&connectOptions{name: name}).place()
+			missing = append(missing, fmt.Errorf("%s: %q starts with %s, which does not exist: restore it, or name another one with gateway connect %s%s -c FILE",
+				tilde(f.Name), console.Line(name), console.Line(tilde(file)), h.Name, place))
+		}
+	}
+	if len(missing) == 0 {
+		return style.Good(state), nil
+	}
+	return style.Bad(state + ", configuration missing"), errors.Join(missing...)
 }

@@ -94,7 +94,7 @@ func (h Host) Added(data []byte, name string) []string {
 			added = append(added, key)
 		}
 	}
-	if e.URL == "" && (len(e.Args) < 3 || e.Args[1] != "-c") {
+	if e.URL == "" && e.Config() == "" {
 		added = append(added, "args")
 	}
 	slices.Sort(added)

@@ -27,6 +27,14 @@ func (e Entry) String() string {
 	return strings.Join(append([]string{e.Command}, e.Args...), " ")
 }
 
+// Config returns the configuration with which a command starts, "" if it is not where [Stdio] writes it.
+func (e Entry) Config() string {
+	if len(e.Args) < 3 || e.Args[1] != "-c" {
+		return ""
+	}
+	return e.Args[2]
+}
+
 // member is one member of an entry, in the order in which it is written.
 type member struct {
 	key   string
