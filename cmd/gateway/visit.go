@@ -166,15 +166,17 @@ func keepUpstreamsOf(cfg *config.Config, public string) {
 	})
 }
 
-// keepUpstreams keeps the upstreams that a view needs: of public if that is the name of an item and the view is
-// that of everything, else those of the profile.
+// keepUpstreams keeps the upstreams that a view needs: those of the profile, and of them those of public, if that is the name
+// of an item.
 func keepUpstreams(cfg *config.Config, who *call.Principal, public string) {
-	switch {
-	case len(cfg.Profiles) > 0:
+	if len(cfg.Profiles) > 0 {
 		cfg.Upstreams = ruleset.UpstreamsOf(cfg, who.Profile)
-	case public != "":
-		keepUpstreamsOf(cfg, public)
 	}
+	at := slices.IndexFunc(cfg.Profiles, func(p config.Profile) bool { return endpoint.IDOf(p.Name) == who.Profile })
+	if public == "" || at >= 0 && (cfg.Profiles[at].Names == config.NamesShort || len(cfg.Profiles[at].ToolFiles) > 0) {
+		return // a short name, and that of a tool that calls others, may begin with the prefix of another upstream
+	}
+	keepUpstreamsOf(cfg, public)
 }
 
 // principal is the principal of the view. A command that can read the configuration needs no
