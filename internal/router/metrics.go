@@ -61,7 +61,7 @@ func NewMetrics() *Metrics {
 			"Requests of clients, by outcome.", "method", "upstream", "outcome"),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "mcp_gateway_request_duration_seconds",
-			Help:    "Time from a client's request to its answer.",
+			Help:    "Time from a client's request to its answer, without requests that were refused.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800},
 		}, []string{"method", "upstream"}),
 		decisions: counter("mcp_gateway_policy_decisions_total",
@@ -116,6 +116,17 @@ func (o *durationObserver) noteSlowest(d time.Duration) {
 		if int64(d) <= slowest || o.slowest.CompareAndSwap(slowest, int64(d)) {
 			return
 		}
+	}
+}
+
+// observe adds the duration of a call to the histogram, with the trace as an exemplar if it is exported.
+func (m *Metrics) observe(labels durationLabels, duration time.Duration, c *call.Call, exported bool) {
+	observer := m.durationObservers.get(labels)
+	observer.noteSlowest(duration)
+	if with, ok := observer.Observer.(prometheus.ExemplarObserver); ok && exported {
+		with.ObserveWithExemplar(duration.Seconds(), prometheus.Labels{"trace_id": c.Trace.ID()})
+	} else {
+		observer.Observe(duration.Seconds())
 	}
 }
 
@@ -264,18 +275,13 @@ const maxFields = 17
 // milliseconds is a duration as the log and the audit have it.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// observe counts and logs a call that has ended. res is its result if err is nil. The histogram
-// gets the trace as an exemplar if it is exported.
+// observe counts and logs a call that has ended. res is its result if err is nil.
 func (r *Router) observe(c *call.Call, log *logFields, duration time.Duration, exported bool, res wire.Raw, err error) {
 	method := labelOf(c)
 	outcome := cmp.Or(log.decided, outcomeOf(err))
 	r.metrics.requestCounters.get(requestLabels{method, log.upstream, outcome}).Inc()
-	observer := r.metrics.durationObservers.get(durationLabels{method, log.upstream})
-	observer.noteSlowest(duration)
-	if with, ok := observer.Observer.(prometheus.ExemplarObserver); ok && exported {
-		with.ObserveWithExemplar(duration.Seconds(), prometheus.Labels{"trace_id": c.Trace.ID()})
-	} else {
-		observer.Observe(duration.Seconds())
+	if !isRefusal(outcome) { // the time of a refusal says nothing about the upstream, and a flood of them would hide its own
+		r.metrics.observe(durationLabels{method, log.upstream}, duration, c, exported)
 	}
 
 	if r.onFailed != nil && log.upstream != "" && (outcome == outcomeError || outcome == outcomeUnavailable) {

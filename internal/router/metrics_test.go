@@ -6,7 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/policy"
 	"mcpgateway/internal/wire"
 )
 
@@ -33,4 +37,26 @@ func TestSlowestCall(t *testing.T) {
 			t.Errorf("%s of an upstream without calls", got)
 		}
 	})
+}
+
+// A flood of refused calls must not hide how long the calls of an upstream take.
+func TestDurationsAreWithoutRefusals(t *testing.T) {
+	h := routerWithRules(t, answers(`{"content":[]}`), filesSource(t), policy.Rule{
+		Name: "few", Effect: policy.Allow, What: policy.What{Tools: []string{"files__read"}}, Limit: &policy.Limit{Rule: "few", Rate: 0.001, Burst: 1},
+	})
+	for range 5 {
+		_, _ = h.Handle(t.Context(), newCall(wire.MethodToolsCall, `{"name":"files__read"}`, &recorder{})) // the metrics say how it ended
+	}
+	if n := testutil.ToFloat64(h.metrics.requests.WithLabelValues(wire.MethodToolsCall, "files", outcomeLimited)); n != 4 {
+		t.Errorf("%v limited calls, want 4", n)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(h.metrics.durations)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 || len(families[0].GetMetric()) != 1 {
+		t.Fatalf("%v, %v; want one histogram", families, err)
+	}
+	if n := families[0].GetMetric()[0].GetHistogram().GetSampleCount(); n != 1 {
+		t.Errorf("%d durations, want that of the call that was made", n)
+	}
 }
