@@ -93,6 +93,9 @@ func (g *Gateway) Upstreams() []inspect.Upstream {
 		u.Items[call.Tool], u.HeldTools = max(0, u.Items[call.Tool]-n.all), n.waiting
 		u.Hidden[call.Tool] = min(max(0, u.Hidden[call.Tool]-n.byLists), u.Items[call.Tool])
 		u.Reason += e.conn.usersConnected(s)
+		if u.Reason == "" && s.State == connector.Connecting && e.active.Load() != e.conn {
+			u.Reason = "its configuration has changed; until this connection has been tried, the one before answers calls"
+		}
 		all = append(all, u)
 	}
 	return all

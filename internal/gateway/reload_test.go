@@ -158,6 +158,9 @@ func TestChangedUpstreamStaysAvailable(t *testing.T) {
 	if answer := callOf(t, g, "a__before"); !strings.Contains(answer, "from before") {
 		t.Errorf("meanwhile the tool answers %s", answer)
 	}
+	if u := g.Upstreams()[0]; !strings.Contains(u.Reason, "the one before answers calls") {
+		t.Errorf("meanwhile the status says %q", u.Reason)
+	}
 	select {
 	case err := <-done:
 		t.Errorf("Reload returned (%v) before the new connection was ready", err)
@@ -172,6 +175,9 @@ func TestChangedUpstreamStaysAvailable(t *testing.T) {
 	}
 	if answer := callOf(t, g, "a__after"); !strings.Contains(answer, "from after") {
 		t.Errorf("afterwards the tool answers %s", answer)
+	}
+	if u := g.Upstreams()[0]; u.Reason != "" {
+		t.Errorf("afterwards the status says %q", u.Reason)
 	}
 	<-before.closed
 	if strings.Contains(page(t, g, "/metrics"), `mcp_gateway_upstream_up{upstream="a"} 0`) {

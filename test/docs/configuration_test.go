@@ -66,7 +66,8 @@ This page has every key of ` + "`gateway.yaml`" + `. [` + "`gateway.yaml.example
 const configurationForms = `
 In the paths below ` + "`*`" + ` stands for a name that you choose, and ` + "`[]`" + ` for each element of a list. *Reload* means that a
 running gateway applies a change. *Reload with a new connection* means that the gateway also reconnects to the upstream, which ends
-its sessions. *Restart* means that the gateway must be restarted.
+its sessions. Until the new connection has been tried, at most for ` + "`startup_wait`" + `, the one before answers calls.
+*Restart* means that the gateway must be restarted.
 `
 
 func configurationPage(t *testing.T) string {
