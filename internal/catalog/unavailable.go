@@ -53,15 +53,30 @@ func (v *View) ResolveUnavailable(kind call.Kind, public, upstream string) (Targ
 	return v.presume(kind, public, p)
 }
 
-// UnknownAt returns the upstream to which a public name would belong and of whose items of this kind nothing is known now, ""
-// if there is none. Like RefusalOf it is for the audit and for operators: it does not ask what the caller may know.
-func (v *View) UnknownAt(kind call.Kind, public string) string {
+// UnknownAt returns the upstream to which a public name that does not resolve may belong and of whose items of this kind
+// nothing is known now, "" for none. An upstream of which the profile cannot select the item is none. An upstream whose prefix
+// the name lacks, as short names do, is one only if the caller might use the item. refused says that the caller may not use
+// the item, whatever its definition is. Like RefusalOf it is for the audit and for operators: it does not ask which upstreams the
+// caller may know.
+func (v *View) UnknownAt(kind call.Kind, public string) (upstream string, refused bool) {
 	for _, p := range v.table.parts {
-		if _, _, ok := v.nameAt(kind, public, p); ok && p.unknown(kind) != nil && !v.elsewhere(kind, p, public) {
-			return p.Upstream()
+		native, ordinary, ok := v.nameAt(kind, public, p)
+		if !ok || p.unknown(kind) == nil || v.elsewhere(kind, p, public) {
+			continue
+		}
+		it := policy.Item{Kind: kind, Upstream: p.Upstream(), Public: ordinary, Native: native}
+		if !v.table.opts.Profile.MaySelect(it) {
+			continue
+		}
+		usable := v.rights.ForItem(it).MayBeVisible()
+		switch {
+		case ordinary == public: // the name has the prefix
+			return p.Upstream(), !usable
+		case usable && upstream == "":
+			upstream = p.Upstream()
 		}
 	}
-	return ""
+	return upstream, false
 }
 
 func (v *View) presume(kind call.Kind, public string, p *Part) (Target, bool) {

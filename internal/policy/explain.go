@@ -74,7 +74,7 @@ func (p *Policy) explainOwn(c Caller, it Item, q Request) Explanation {
 	}
 	d := r.ForItem(it).Decide(q)
 	if refusal == "" && it.PreferredName != "" {
-		own := r.itemRules(&it, it.PreferredName, false).decide(q)
+		own := r.itemRules(&it, it.PreferredName, false).decide(q, 0)
 		if !own.AllowedOutright() && own.Rule == d.Rule && own.Effect == d.Effect {
 			reason := fmt.Sprintf("it would be named %q if no other item had that name", it.PreferredName)
 			steps = append(steps, Step{Rule: d.Rule, File: d.File, Line: d.Line, Effect: d.Effect, Matches: true, Reason: reason})

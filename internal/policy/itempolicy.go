@@ -139,7 +139,7 @@ func (r *Rights) itemPolicy(j *itemRules) *ItemPolicy {
 	if len(j.rules) == 0 && j.fallback == r.policy.fallback {
 		return r.byDefault
 	}
-	out := &ItemPolicy{listed: j.decide(Request{Method: j.item.Kind.Method(), Open: true})}
+	out := &ItemPolicy{listed: j.decide(Request{Method: j.item.Kind.Method(), Open: true}, 0)}
 	if slices.ContainsFunc(j.rules, func(h callerRule) bool { return h.when != nil }) {
 		out.open = j
 	}
@@ -195,7 +195,7 @@ func (j *ItemPolicy) Listed() Decision {
 func (j *ItemPolicy) Decide(q Request) Decision {
 	d := j.listed
 	if j.open != nil {
-		d = j.open.decide(q)
+		d = j.open.decide(q, 0)
 	}
 	if j.also != nil {
 		d = both(d, j.also.Decide(q))
@@ -203,11 +203,28 @@ func (j *ItemPolicy) Decide(q Request) Decision {
 	return d
 }
 
-func (j *itemRules) decide(q Request) Decision {
+// MayBeVisible reports whether Listed could be visible if the item had another definition.
+func (j *ItemPolicy) MayBeVisible() bool {
+	for ; j != nil; j = j.also {
+		d := j.listed
+		if j.open != nil {
+			d = j.open.decide(Request{Method: j.open.item.Kind.Method(), Open: true}, openItem)
+		}
+		if !d.Visible() {
+			return false
+		}
+	}
+	return true
+}
+
+// decide returns the decision about a request of which also the parts in unknown are not known.
+func (j *itemRules) decide(q Request, unknown open) Decision {
 	var obligations Obligations
 	var by *rule
 	var challenged Decision
-	e := evaluationOf(j.vars(&q))
+	v := j.vars(&q)
+	v.open |= unknown
+	e := evaluationOf(v)
 	for i := range j.rules {
 		h := &j.rules[i]
 		if h.changesNothing(by) {

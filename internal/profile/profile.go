@@ -144,6 +144,9 @@ func (p *Profile) Selects(it policy.Item) bool {
 	return p.policy.Selects(it) && (it.Kind != call.Tool || hasHints(it.Raw, p.hints))
 }
 
+// MaySelect reports whether an item could be selected if it had another definition. It may be called on nil.
+func (p *Profile) MaySelect(it policy.Item) bool { return p == nil || p.policy.Selects(it) }
+
 // ByDefinition reports whether the selection of items of a kind depends on more than their names.
 // It may be called on nil.
 func (p *Profile) ByDefinition(kind call.Kind) bool {

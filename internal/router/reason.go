@@ -135,9 +135,10 @@ func (d *denial) reason(rule, profile string) string {
 	case d.misspelling != "" && rule == policy.RuleURI:
 		return "the URI is neither listed nor canonical: " + d.misspelling
 	}
-	known, held, at := "", "", ""
+	known, held, at, mayNot := "", "", "", false
 	if rule == policy.RuleUnknown && d.view != nil {
-		known, at = d.view.NameOf(d.kind, d.name), d.view.UnknownAt(d.kind, d.name)
+		known = d.view.NameOf(d.kind, d.name)
+		at, mayNot = d.view.UnknownAt(d.kind, d.name)
 		if d.kind == call.Tool {
 			held = d.view.HeldReason(d.name)
 		}
@@ -150,8 +151,10 @@ func (d *denial) reason(rule, profile string) string {
 		return plaintext.Line("its name in the default profile is "+known, maxReason)
 	case held != "":
 		return plaintext.Line("it is held by its pin: "+held, maxReason)
+	case mayNot:
+		return "the caller may not use it, and " + nothingKnown(d.kind, at)
 	case at != "":
-		return "the caller may not use it, and nothing is known of the " + d.kind.String() + "s of upstream " + at + " now"
+		return nothingKnown(d.kind, at)
 	case profile != "":
 		return "there is no such " + d.kind.String() + " in profile " + strconv.Quote(profile)
 	default:
@@ -172,6 +175,10 @@ func (d *denial) reason(rule, profile string) string {
 		return "the URI is neither listed nor canonical"
 	}
 	return "rule " + strconv.Quote(rule) + " denies " + it
+}
+
+func nothingKnown(kind call.Kind, upstream string) string {
+	return "nothing is known of the " + kind.String() + "s of upstream " + upstream + " now"
 }
 
 // endedEarly keeps why the context of a call ended before its answer, if that is why the call failed.

@@ -171,6 +171,64 @@ func TestRefusedAtAnUnknownUpstream(t *testing.T) {
 	}
 }
 
+// The reason names an upstream of which nothing is known only if the profile may select its item, and for a name without its
+// prefix only if the caller might use that item.
+func TestRefusedShortNameBesideAnUnknownUpstream(t *testing.T) {
+	when, diagnostics := policy.NewCondition(`tool.annotations.readOnlyHint == true`)
+	if when == nil {
+		t.Fatal(diagnostics)
+	}
+	rule := func(when *policy.Condition, tools ...string) []policy.Rule {
+		return []policy.Rule{{Name: "r", Effect: policy.Allow, What: policy.What{Tools: tools}, When: when}}
+	}
+	const (
+		absent  = `there is no such tool in profile "small"`
+		nothing = "nothing is known of the tools of upstream n now"
+	)
+	selected := policy.Selection{Tools: policy.Globs{Allow: []string{"files__*"}}}
+	for _, tt := range []struct {
+		name, tool string
+		rules      []policy.Rule
+		selects    policy.Selection
+		reason     string
+	}{
+		{"not selected", "teff", rule(nil, "*"), selected, absent},
+		{"not selected, with the prefix", "n__teff", rule(nil, "*"), selected, absent},
+		{"neither selected nor allowed", "n__teff", rule(nil, "files__*"), selected, absent},
+		{"not allowed", "teff", rule(nil, "files__*"), policy.Selection{}, absent},
+		{"not allowed, with the prefix", "n__teff", rule(nil, "files__*"), policy.Selection{}, "the caller may not use it, and " + nothing},
+		{"the definition decides", "teff", rule(when, "n__*"), policy.Selection{}, nothing},
+		{"the definition decides, with the prefix", "n__teff", rule(when, "n__*"), policy.Selection{}, nothing},
+		{"the definition decides of other names", "teff", rule(when, "n__x"), policy.Selection{}, absent},
+		{"denied before the definition decides", "teff", append(rule(when, "n__*"), policy.Rule{Name: "no", Effect: policy.Deny, What: policy.What{Tools: []string{"n__teff"}}}), policy.Selection{}, absent},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := &fakeAuditor{}
+			h := auditedRouter(t, answers(`{}`), filesSource(t), &Audit{To: b})
+			table := catalog.Build(catalog.Options{Policy: policy.MustNew(policy.Options{Rules: tt.rules})}, []catalog.Source{filesSource(t), source(t, "n", &catalog.Down{Reason: "down"})})
+			routes := *h.Routes()
+			routes.Table = table
+			routes.Profiles = map[string]*catalog.Table{"small": profileOf(t, table, profile.Options{Name: "small", Select: tt.selects, ShortNames: true})}
+			h.Swap(&routes)
+			core, logs := observer.New(zap.InfoLevel)
+			h.logTo(zap.New(core))
+			c := newCall("tools/call", `{"name":"`+tt.tool+`"}`, nil)
+			c.Principal = call.Anonymous.In("small")
+			_, err := h.Handle(t.Context(), c)
+			if want := `unknown tool: "` + tt.tool + `" (-32602)`; err == nil || err.Error() != want {
+				t.Errorf("the client gets %v, want %s", err, want)
+			}
+			got := logs.FilterMessage("call").All()[0].ContextMap()
+			if got["outcome"] != "refused" || got["rule"] != "unknown" || got["reason"] != tt.reason {
+				t.Errorf("outcome %v, rule %v, reason %v, want %s", got["outcome"], got["rule"], got["reason"], tt.reason)
+			}
+			if end := wire.ValueOf(wire.Raw(b.lines[len(b.lines)-1])); end.Get("reason").Str() != tt.reason {
+				t.Errorf("the audit ends with %s", end.Raw())
+			}
+		})
+	}
+}
+
 // A name that the client has made up is in the audit without secrets.
 func TestMadeUpNameIsMasked(t *testing.T) {
 	b := &fakeAuditor{}
