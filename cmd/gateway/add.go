@@ -187,6 +187,11 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 			folded(cmd.ErrOrStderr(), "note: %s after -- is an argument of %s; flags of add come before --\n", flag, console.Line(command))
 		}
 	}
+	for _, text := range o.env { // a command may want an empty variable
+		if variable, value, _ := strings.Cut(text, "="); strings.TrimSpace(value) == "" {
+			folded(cmd.ErrOrStderr(), "note: the value of %s is empty; if a variable is not set in your shell, set it, and add %s again with --replace\n", console.Line(variable), args[0])
+		}
+	}
 	out := cmd.OutOrStdout()
 	isNew := o.configPath() == ""
 	if isNew {

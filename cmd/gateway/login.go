@@ -56,8 +56,8 @@ func newLogin() *cobra.Command {
 				}
 				fmt.Fprintf(out, "%s\n\n  %s\n\nWaiting for the browser to return (Ctrl-C cancels) …\n", what, url)
 			})
-			if ctx.Err() != nil {
-				return errors.New("the login was canceled, and no access is granted")
+			if err != nil && ctx.Err() != nil {
+				return errors.New("the login was canceled, and nothing has changed")
 			}
 			with := withConfig(opts.file)
 			switch {
