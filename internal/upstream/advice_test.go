@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -319,6 +321,36 @@ func TestAdviceAfterACrash(t *testing.T) {
 	want := `the program "` + os.Args[0] + `" ended with exit status 9: it is started again`
 	if got := entries[0].ContextMap()["why"]; got != want {
 		t.Errorf("the log says %s, want %s", got, want)
+	}
+}
+
+// While the reason stays the same, each call has the request id of the answer to its own attempt.
+func TestAdviceHasTheRequestIDOfItsAttempt(t *testing.T) {
+	var last atomic.Int64
+	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Request-Id", fmt.Sprintf("w-%d", last.Add(1)))
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Options{Server: Server{HTTP: &httpconn.Config{URL: at}}})
+	r.watch.wait(t, isDown)
+	since := r.Snapshot().Since
+	for range 3 {
+		before := last.Load()
+		_, err := r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
+		failure, ok := errors.AsType[*wire.Error](err)
+		if !ok || last.Load() == before {
+			t.Fatalf("the call made no attempt: %v", err)
+		}
+		if want := fmt.Sprintf("(request w-%d)", last.Load()); !strings.HasSuffix(failure.Detail, want) {
+			t.Errorf("detail %q, want %s", failure.Detail, want)
+		}
+	}
+	if s := r.Snapshot(); !s.Since.Equal(since) {
+		t.Errorf("down since %s, before the calls since %s", s.Since, since)
 	}
 }
 

@@ -95,7 +95,11 @@ func (c *Connector) apply(change func(s *state)) (news *Snapshot) {
 	conn, failures, ended, lists, unsynced, level := s.conn, s.failures, s.ended, s.listsDue(), len(s.unsynced), s.logLevel.session
 	change(s)
 	if published := c.published.Load(); s.snapshot.Same(published) {
-		s.snapshot = *published
+		same := *published
+		if same.Advice = s.snapshot.Advice; same.Advice != published.Advice {
+			c.published.Store(&same) // it has the request id of the last attempt, which is no news
+		}
+		s.snapshot = same
 	} else {
 		shot := s.snapshot
 		news = &shot
