@@ -65,15 +65,15 @@ func (o *healthOptions) run(cmd *cobra.Command) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
 	page, err := askHealth(ctx, &http.Transport{DisableKeepAlives: true}, target)
-	if unread != nil && !wrong(unread) && errors.Is(err, errNothingListens) {
+	if unread != nil && !hasConfigErrors(unread) && errors.Is(err, errNothingListens) {
 		return unread
 	}
 	warnUnread(cmd.ErrOrStderr(), unread, nil)
 	if err != nil {
 		return err
 	}
-	if wrong(unread) {
-		folded(cmd.ErrOrStderr(), "warning: the gateway runs with the configuration that it had before these errors, and would not start with this one\n")
+	if hasConfigErrors(unread) {
+		folded(cmd.ErrOrStderr(), "warning: the gateway that runs keeps its configuration; a start with these errors would fail\n")
 	}
 	more := o.readiness(ctx, base, page) // it decides nothing
 	if page.unhealthy {

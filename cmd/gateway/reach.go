@@ -101,7 +101,7 @@ func (o *reachOptions) find(ctx context.Context) ([]*running, error) {
 	}
 	err = o.ask(ctx, r, http.MethodGet, "/-/status", &r.status)
 	silent := errors.Is(err, syscall.ECONNREFUSED)
-	if silent && loadErr != nil && !wrong(loadErr) {
+	if silent && loadErr != nil && !hasConfigErrors(loadErr) {
 		return nil, loadErr
 	}
 	o.unread = loadErr
@@ -134,8 +134,9 @@ func (o *runOptions) locate() (*config.Config, gateway.Source, error) {
 	return cfg, source, err
 }
 
-// wrong reports whether a file was read and has errors. A gateway that runs goes on with what it had before.
-func wrong(err error) bool {
+// hasConfigErrors reports whether err is about what a configuration file says: the file was read, and a gateway that runs with
+// it goes on with what it had before.
+func hasConfigErrors(err error) bool {
 	_, ok := errors.AsType[config.Errors](err)
 	return ok
 }

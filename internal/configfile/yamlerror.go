@@ -79,12 +79,12 @@ func yamlError(data []byte, err error) *Error {
 	line := string(lines[f.line-1])
 	e := &Error{Line: f.line, Col: 1 + len(line) - len(strings.TrimLeft(line, " \t")), Msg: "not valid YAML: " + f.msg}
 	unclosed := yamlUnclosed.FindStringSubmatch(f.msg)
-	start := len(bytes.Join(lines[:f.line-1], nil))
 	if at, tab := tabIndent(lines[f.line-1:]); at >= 0 && strings.HasPrefix(f.msg, "found ") {
 		e.Line, e.Col, e.Msg = e.Line+at, tab+1, "not valid YAML: a TAB indents this line; use spaces"
 	} else if unclosed != nil {
 		e.Msg = fmt.Sprintf("not valid YAML: a %s that is opened here is not closed by %s, or a comma is missing in it", openedBy[unclosed[1]], unclosed[1])
 	} else if strings.Contains(f.msg, "cannot start any token") && len(data) <= MaxSize && line != "" {
+		start := len(bytes.Join(lines[:f.line-1], nil))
 		stop := stopIn(data, start, len(line), f)
 		c, _ := utf8.DecodeRune(data[stop:])
 		e.Col, e.Msg = posAt(data, stop).Col, fmt.Sprintf("not valid YAML: no value begins with %c; put it in quotes", c)

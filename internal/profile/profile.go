@@ -141,7 +141,7 @@ func (p *Profile) HasUpstream(name string) bool { return !p.without[name] }
 // Selects reports whether a listed item of an upstream of the profile is selected. The item is
 // the one that has its ordinary public name.
 func (p *Profile) Selects(it policy.Item) bool {
-	return p.policy.Selects(it) && (it.Kind != call.Tool || hasHints(it.Raw, p.hints))
+	return p.MaySelect(it) && (it.Kind != call.Tool || hasHints(it.Raw, p.hints))
 }
 
 // MaySelect reports whether an item could be selected if it had another definition. It may be called on nil.

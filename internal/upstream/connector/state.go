@@ -95,11 +95,12 @@ func (c *Connector) apply(change func(s *state)) (news *Snapshot) {
 	conn, failures, ended, lists, unsynced, level := s.conn, s.failures, s.ended, s.listsDue(), len(s.unsynced), s.logLevel.session
 	change(s)
 	if published := c.published.Load(); s.snapshot.Same(published) {
-		same := *published
-		if same.Advice = s.snapshot.Advice; same.Advice != published.Advice {
-			c.published.Store(&same) // it has the request id of the last attempt, which is no news
+		advice := s.snapshot.Advice
+		if s.snapshot = *published; advice != published.Advice {
+			s.snapshot.Advice = advice // it has the request id of the last attempt, which is no news
+			shot := s.snapshot
+			c.published.Store(&shot)
 		}
-		s.snapshot = same
 	} else {
 		shot := s.snapshot
 		news = &shot
