@@ -120,7 +120,7 @@ func TestStoreOnDisk(t *testing.T) {
 			t.Errorf("%s has the mode %v", path, info.Mode())
 		}
 		data, err := os.ReadFile(path)
-		if bytes.Contains(data, []byte("s3cret")) || bytes.Contains(data, []byte("name")) {
+		if bytes.Contains(data, []byte("s3cret")) || bytes.Contains(data, []byte("the name")) {
 			t.Errorf("%s shows what was kept", path)
 		}
 		return err

@@ -180,7 +180,7 @@ func TestNoPublicConsole(t *testing.T) {
 func TestPublicLogin(t *testing.T) {
 	c, of := newPublicConsole(t, true)
 	ann := logsIn(t, c, " Bearer key-of-ann ")
-	if got := ann[0]; !got.HttpOnly || got.SameSite != http.SameSiteStrictMode || got.Path != "/" || !got.Secure || !strings.HasPrefix(got.Name, "__Host-") || strings.Contains(got.Value, "key") {
+	if got := ann[0]; !got.HttpOnly || got.SameSite != http.SameSiteStrictMode || got.Path != "/" || !got.Secure || !strings.HasPrefix(got.Name, "__Host-") || strings.Contains(got.Value, "key-of-ann") {
 		t.Errorf("%+v", got)
 	}
 	stream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.ServeHTTP(w, r) }))
