@@ -118,6 +118,8 @@ func (o *addOptions) check(args []string, dash int) error {
 		return usageError{errors.New("the name comes before --: gateway add NAME -- COMMAND")}
 	case dash == 1 && isURL.MatchString(args[1]):
 		return usageError{fmt.Errorf("a URL needs no --: gateway add %s %s", args[0], args[1])}
+	case dash == 1 && lacksPackage(args[1:]) != "":
+		return usageError{fmt.Errorf("%s needs the package of the server: gateway add %s%s -- %s %s", args[1], args[0], o.valueFlags(), args[1], lacksPackage(args[1:]))}
 	case remote && len(o.env) > 0:
 		return usageError{errors.New("--env is for commands; send a value to a URL with --header")}
 	case !remote && (len(o.headers) > 0 || o.transport != "" || o.oauth):
@@ -128,6 +130,16 @@ func (o *addOptions) check(args []string, dash int) error {
 		return nil
 	}
 	return usageError{fmt.Errorf("--transport %s: must be http or sse", o.transport)}
+}
+
+// lacksPackage returns the missing arguments of a command that runs a package and names none, "" for other commands. npx would
+// start a shell, which waits for input. A flag with = may name the package, as --package=PACKAGE does.
+func lacksPackage(command []string) string {
+	if slices.ContainsFunc(command[1:], func(arg string) bool { return !strings.HasPrefix(arg, "-") || strings.Contains(arg, "=") }) {
+		return ""
+	}
+	program := filepath.Base(command[0])
+	return map[string]string{"npx": "-y PACKAGE", "uvx": "PACKAGE", "bunx": "PACKAGE"}[strings.TrimSuffix(program, filepath.Ext(program))]
 }
 
 // isCutShort reports whether a value of --header or --env has ended at a space, since it had no quotation marks: more words

@@ -108,13 +108,18 @@ func (r Rate) Count() int {
 	return n
 }
 
+// Unit is the time of the rate, 0 for none: a minute for 10/m.
+func (r Rate) Unit() time.Duration {
+	_, unit, _ := strings.Cut(string(r), "/")
+	return rateUnits[unit]
+}
+
 // PerSecond is the rate in calls per second, 0 for none.
 func (r Rate) PerSecond() float64 {
-	_, unit, _ := strings.Cut(string(r), "/")
-	if rateUnits[unit] == 0 {
+	if r.Unit() == 0 {
 		return 0
 	}
-	return float64(r.Count()) / rateUnits[unit].Seconds()
+	return float64(r.Count()) / r.Unit().Seconds()
 }
 
 var rateUnits = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}

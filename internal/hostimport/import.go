@@ -288,14 +288,22 @@ func (im *importer) readInputs(n *yaml.Node) {
 		return
 	}
 	for _, item := range n.Content {
-		var id, text string
+		var id, text, initial string
+		secret := false
 		for _, p := range im.children(configfile.Resolve(item)) {
 			switch p.Name {
 			case "id":
 				id = p.Value.Value
 			case "description":
 				text = p.Value.Value
+			case "default":
+				initial = p.Value.Value
+			case "password":
+				secret = p.Value.Value == "true"
 			}
+		}
+		if initial != "" && !secret && !config.IsSecretName(id) && !config.HasToken(initial) && !strings.ContainsAny(initial, "@?") { // a URL may have a secret
+			text = strings.TrimSuffix("the editor suggests "+configfile.Quote(initial)+"; "+text, "; ")
 		}
 		if id != "" {
 			im.asked[id] = oneLine(text)

@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"fmt"
-	"math"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
@@ -245,7 +244,7 @@ type ExplanationReport struct {
 // LimitReport is a limit of a rule.
 type LimitReport struct {
 	Rule       string `json:"rule"`
-	Rate       string `json:"rate,omitempty"`  // as in 10/s, 100/m or 1000/h
+	Rate       string `json:"rate,omitempty"`  // as in the file: 10/s, 100/m or 1000/h
 	Burst      int    `json:"burst,omitempty"` // calls at the same time
 	Concurrent int    `json:"concurrent,omitempty"`
 	Per        string `json:"per"` // principal, rule, upstream or tool
@@ -254,23 +253,10 @@ type LimitReport struct {
 func reportLimit(l *policy.Limit) LimitReport {
 	r := LimitReport{Rule: l.Rule, Concurrent: l.Concurrent, Per: l.Per.String()}
 	if l.Rate > 0 {
-		r.Rate, r.Burst = rateText(l.Rate), l.Burst
+		calls, unit := l.Stated()
+		r.Rate, r.Burst = fmt.Sprintf("%.0f/%s", calls, unit[:1]), l.Burst
 	}
 	return r
-}
-
-// rateText writes calls per second in the largest whole number of calls per second, minute or
-// hour.
-func rateText(perSecond float64) string {
-	for _, unit := range []struct {
-		name    string
-		seconds float64
-	}{{"s", 1}, {"m", 60}} {
-		if n := perSecond * unit.seconds; n > 0.5 && math.Abs(n-math.Round(n)) < 1e-6*n {
-			return fmt.Sprintf("%.0f/%s", n, unit.name)
-		}
-	}
-	return fmt.Sprintf("%.4g/h", perSecond*3600)
 }
 
 // StepReport says whether one rule matches the call, and why.

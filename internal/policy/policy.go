@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/wire"
@@ -87,10 +88,22 @@ func (p Per) String() string { return [...]string{"principal", "rule", "upstream
 // Limit bounds the calls that a rule matches. The router enforces it.
 type Limit struct {
 	Rule       string
-	Rate       float64 // calls a second; 0: unbounded
-	Burst      int     // calls at the same time, at least 1
-	Concurrent int     // calls at one time; 0: unbounded
+	Rate       float64       // calls a second; 0: unbounded
+	Unit       time.Duration // of the rate as the rule states it: a second, a minute or an hour; 0: a second
+	Burst      int           // calls at the same time, at least 1
+	Concurrent int           // calls at one time; 0: unbounded
 	Per        Per
+}
+
+// Stated returns the rate as the rule states it: 60 and "minute" for 60/m.
+func (l *Limit) Stated() (calls float64, unit string) {
+	switch l.Unit {
+	case time.Minute:
+		return l.Rate * 60, "minute"
+	case time.Hour:
+		return l.Rate * 3600, "hour"
+	}
+	return l.Rate, "second"
 }
 
 // Caller has the properties of the caller on which a decision may depend.

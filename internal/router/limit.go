@@ -43,7 +43,8 @@ func (f *forwarding) limited(refusal *excess) error {
 func (e *excess) String() string {
 	var parts []string
 	if e.limit.Rate > 0 {
-		parts = append(parts, rateOf(e.limit))
+		n, unit := e.limit.Stated()
+		parts = append(parts, calls(n)+" per "+unit)
 	}
 	if n := e.limit.Concurrent; n > 0 {
 		parts = append(parts, calls(float64(n))+" at the same time")
@@ -56,31 +57,6 @@ func (e *excess) String() string {
 		of += ", which is this replica's share while the store is away"
 	}
 	return "the limit of rule " + strconv.Quote(e.limit.Rule) + ", " + strings.Join(parts, " and ") + " " + of + ", is reached"
-}
-
-// rateOf writes a rate with the unit that it probably has in the configuration, where the burst is
-// the number of calls in that unit unless it is set.
-func rateOf(l policy.Limit) string {
-	units := []struct {
-		name    string
-		seconds float64
-	}{{"second", 1}, {"minute", 60}, {"hour", 3600}}
-	is := func(a, b float64) bool { return math.Abs(a-b) < 1e-6*b }
-	best := -1
-	for i, u := range units {
-		n := l.Rate * u.seconds
-		if is(n, float64(l.Burst)) {
-			best = i
-			break
-		}
-		if best < 0 && n > 0.5 && is(n, math.Round(n)) {
-			best = i
-		}
-	}
-	if best < 0 {
-		best = len(units) - 1
-	}
-	return calls(l.Rate*units[best].seconds) + " per " + units[best].name
 }
 
 // calls writes a number of calls.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -31,7 +32,7 @@ func TestFailedCallsSayWhy(t *testing.T) {
 	timeout := wire.Errorf(wire.CodeInternal, "the upstream files is unavailable: too slow").WithData(wire.Raw(`{"reason":"the server did not answer within 1s"}`))
 	limited := policy.Rule{
 		Name: "once", Effect: policy.Allow, What: policy.What{Tools: []string{"*"}},
-		Limit: &policy.Limit{Rate: 1. / 60, Burst: 1},
+		Limit: &policy.Limit{Rate: 1. / 60, Unit: time.Minute, Burst: 1},
 	}
 	for _, tt := range []struct {
 		name    string

@@ -3,6 +3,7 @@ package router
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -274,14 +275,14 @@ func TestOrdinaryNameInAProfile(t *testing.T) {
 // A reached limit is named with its value, as far as that is what was reached.
 func TestLimitsInTheLog(t *testing.T) {
 	for want, l := range map[string]excess{
-		"2 calls per minute for each principal":                           {limit: policy.Limit{Rate: 2. / 60, Burst: 2}},
-		"60 calls per minute for each tool":                               {limit: policy.Limit{Rate: 1, Burst: 60, Per: policy.PerTool}},
+		"2 calls per minute for each principal":                           {limit: policy.Limit{Rate: 2. / 60, Unit: time.Minute, Burst: 2}},
+		"60 calls per minute for each tool":                               {limit: policy.Limit{Rate: 1, Unit: time.Minute, Burst: 5, Per: policy.PerTool}},
 		"1 call per second for the rule as a whole":                       {limit: policy.Limit{Rate: 1, Burst: 1, Per: policy.PerRule}},
-		"90 calls per minute for each upstream":                           {limit: policy.Limit{Rate: 1.5, Burst: 7, Per: policy.PerUpstream}},
-		"1000 calls per hour for each principal":                          {limit: policy.Limit{Rate: 1000. / 3600, Burst: 1000}},
+		"90 calls per minute for each upstream":                           {limit: policy.Limit{Rate: 1.5, Unit: time.Minute, Burst: 7, Per: policy.PerUpstream}},
+		"1000 calls per hour for each principal":                          {limit: policy.Limit{Rate: 1000. / 3600, Unit: time.Hour, Burst: 1000}},
 		"5 calls at the same time for each principal":                     {limit: policy.Limit{Concurrent: 5}},
 		"10 calls per second and 1 call at the same time for each tool":   {limit: policy.Limit{Rate: 10, Burst: 10, Concurrent: 1, Per: policy.PerTool}},
-		"0.67 calls per hour for each principal, which is this replica's": {limit: policy.Limit{Rate: 2. / 3 / 3600, Burst: 1}, share: true},
+		"0.67 calls per hour for each principal, which is this replica's": {limit: policy.Limit{Rate: 2. / 3 / 3600, Unit: time.Hour, Burst: 1}, share: true},
 	} {
 		l.limit.Rule = "guests"
 		if got := l.String(); !strings.HasPrefix(got, `the limit of rule "guests", `+want) || !strings.HasSuffix(got, ", is reached") {

@@ -74,5 +74,5 @@ func limitOf(l config.Limit) *policy.Limit {
 		config.PerPrincipal: policy.PerPrincipal, config.PerRule: policy.PerRule,
 		config.PerUpstream: policy.PerUpstream, config.PerTool: policy.PerTool,
 	}[l.Per]
-	return &policy.Limit{Rate: l.Rate.PerSecond(), Burst: cmp.Or(l.Burst, l.Rate.Count()), Concurrent: l.Concurrent, Per: per}
+	return &policy.Limit{Rate: l.Rate.PerSecond(), Unit: l.Rate.Unit(), Burst: cmp.Or(l.Burst, l.Rate.Count()), Concurrent: l.Concurrent, Per: per}
 }
