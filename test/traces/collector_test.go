@@ -29,6 +29,7 @@ type line struct {
 // collector is a running collector.
 type collector struct {
 	grpc, http string // URLs
+	end        func() // ends the collector. All that it got is in lines then.
 
 	mu    sync.Mutex
 	lines []line
@@ -87,13 +88,14 @@ func startCollector(t *testing.T, files ...string) *collector {
 			}
 		}
 	}()
-	t.Cleanup(func() {
+	c.end = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		<-read
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the collector: %v\n%s", err, &diagnostics)
 		}
 	})
+	t.Cleanup(c.end)
 	c.await(t, func(l line) bool { return l.Signal == "ready" })
 	return c
 }

@@ -145,6 +145,7 @@ func TestFailedAndSlowCallsAreExportedAtRatioZero(t *testing.T) {
 	ask(t, g.URL, "own__fail", of(failedID, "00"), nil)
 	ask(t, g.URL, "own__slow", of(slowID, "00"), nil)
 	stop(t, g)
+	c.end()
 	for id, calls := range map[string]int{sampledID: 1, failedID: 1, slowID: 1, quietID: 0} {
 		if tree := c.trace(id); strings.Count(tree, "(server)") != calls || strings.Count(tree, "(client)") != calls {
 			t.Errorf("the trace %s:\n%s", id, tree)
