@@ -46,7 +46,8 @@ type endedSession struct {
 
 func startStore(t *testing.T) *sharedStore {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	// Another address than that of all other servers: while the store is away, none of them, and no connection, can take its port.
+	free, err := net.Listen("tcp", "127.0.0.2:0")
 	if err != nil {
 		t.Fatal(err)
 	}
