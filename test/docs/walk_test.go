@@ -95,7 +95,8 @@ serve() {
     sleep 0.1
   done
 }
-try() { # what the demo says to try from a shell
+try() { # what the demo says to try from a shell; script may write it after the gateway is ready
+  until grep -q "tools/list\"}'" "$WALK/served"; do kill -0 "$server" || return 1; sleep 0.1; done
   tr -d '\r' <"$WALK/served" | awk '/^  curl /{on = 1} on {print} !/\\$/{on = 0}' >"$WALK/try" && sh "$WALK/try" | grep '"tools":\[{'
 }
 attend() { [ -n "$server" ] || serve gateway; }
