@@ -183,13 +183,7 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 		}
 		return failed(log, logging.JSON(), err)
 	}
-	logStart(log, began, g, opts)
-	if progress == nil && !stdio {
-		for line := range strings.Lines(o.moved(cmd.Context(), g, source.File)) {
-			log.Info("another program uses a usual address", zap.String("says", strings.TrimSpace(line)))
-		}
-	}
-	release()
+	// A program that has read the first line of the log may send a signal at once.
 	ctx, end := context.WithCancel(cmd.Context())
 	defer end()
 	defer onSignals(ctx, log, func() {
@@ -201,6 +195,13 @@ func (o *runOptions) serve(cmd *cobra.Command, stdio bool,
 	if !stdio {
 		defer onHangup(g, end)()
 	}
+	logStart(log, began, g, opts)
+	if progress == nil && !stdio {
+		for line := range strings.Lines(o.moved(cmd.Context(), g, source.File)) {
+			log.Info("another program uses a usual address", zap.String("says", strings.TrimSpace(line)))
+		}
+	}
+	release()
 	if err := run(ctx, g, source.File, progress); err != nil {
 		return failed(log, logging.JSON(), err)
 	}
