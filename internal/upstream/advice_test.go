@@ -168,12 +168,6 @@ func TestAdviceForRemoteServers(t *testing.T) {
 	oldTLS.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 	oldTLS.StartTLS()
 	t.Cleanup(oldTLS.Close)
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	unused := closed.Addr().String()
-	closed.Close()
 	cuts := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })).URL
 	plain := remote(200, httpconn.TypeJSON, "{}")
 	mail := tcpServer(t, func(c net.Conn) {
@@ -235,7 +229,7 @@ func TestAdviceForRemoteServers(t *testing.T) {
 		"old TLS":            {url: oldTLS.URL, reason: cannot, advice: `HOST refuses TLS with this gateway (tls: protocol version not supported): it may ask for a client certificate, which you name under client_cert, or another version of TLS`},
 		"no TLS":             {url: strings.Replace(plain, "http:", "https:", 1), reason: cannot, advice: `HOST does not speak TLS: write http:// in url, or let the server do TLS`},
 		"no such host":       {url: "http://nobody.invalid/mcp", reason: cannot, advice: `there is no host "nobody.invalid": check the name in url`},
-		"connection refused": {url: "http://" + unused + "/mcp?key=" + secret, reason: cannot, advice: `nothing listens on HOST: start the server, or check the host and port of url`},
+		"connection refused": {url: "http://127.0.0.1:1/mcp?key=" + secret, reason: cannot, advice: `nothing listens on HOST: start the server, or check the host and port of url`},
 		"no HTTP": {url: mail, reason: "the connection to the server broke before it answered",
 			advice: `HOST does not answer in HTTP/1.1: check the host and port of url; if it speaks TLS, write https://`},
 		"connection closed": {url: cuts, reason: "the connection to the server broke before it answered",
@@ -326,45 +320,38 @@ func TestAdviceAfterACrash(t *testing.T) {
 
 // While the reason stays the same, each call has the request id of the answer to its own attempt.
 func TestAdviceHasTheRequestIDOfItsAttempt(t *testing.T) {
-	var last atomic.Int64
-	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Request-Id", fmt.Sprintf("w-%d", last.Add(1)))
-		w.WriteHeader(http.StatusUnauthorized)
-	}))
-	at, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := start(t, Options{Server: Server{HTTP: &httpconn.Config{URL: at}}})
-	r.watch.wait(t, isDown)
-	since := r.Snapshot().Since
-	for range 3 {
-		before := last.Load()
-		_, err := r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
-		failure, ok := errors.AsType[*wire.Error](err)
-		if !ok || last.Load() == before {
-			t.Fatalf("the call made no attempt: %v", err)
+	synctest.Test(t, func(t *testing.T) { // no other attempt follows before the test reads the id
+		var last atomic.Int64
+		server := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Request-Id", fmt.Sprintf("w-%d", last.Add(1)))
+			w.WriteHeader(http.StatusUnauthorized)
+		}))
+		r := start(t, Options{Server: Server{HTTP: server}})
+		r.watch.wait(t, isDown)
+		since := r.Snapshot().Since
+		for range 3 {
+			before := last.Load()
+			_, err := r.Do(t.Context(), upstreamtest.ToolCall("echo", "a", &upstreamtest.Peer{}))
+			failure, ok := errors.AsType[*wire.Error](err)
+			if !ok || last.Load() == before {
+				t.Fatalf("the call made no attempt: %v", err)
+			}
+			if want := fmt.Sprintf("(request w-%d)", last.Load()); !strings.HasSuffix(failure.Detail, want) {
+				t.Errorf("detail %q, want %s", failure.Detail, want)
+			}
 		}
-		if want := fmt.Sprintf("(request w-%d)", last.Load()); !strings.HasSuffix(failure.Detail, want) {
-			t.Errorf("detail %q, want %s", failure.Detail, want)
+		if s := r.Snapshot(); !s.Since.Equal(since) {
+			t.Errorf("down since %s, before the calls since %s", s.Since, since)
 		}
-	}
-	if s := r.Snapshot(); !s.Since.Equal(since) {
-		t.Errorf("down since %s, before the calls since %s", s.Since, since)
-	}
+	})
 }
 
 // An open circuit breaker tells operators of the last failure what they read when it happened. Clients get no address.
 func TestAdviceOfAnOpenBreaker(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	health := connector.NewHealth(connector.HealthSettings{Failures: 1, Open: time.Hour})
-	o := Options{Server: Server{HTTP: &httpconn.Config{}}, Logger: zap.New(core), Health: health}
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.HTTP.URL = &url.URL{Scheme: "http", Host: closed.Addr().String(), Path: "/mcp"}
-	closed.Close()
+	at := &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/mcp"} // nothing listens there
+	o := Options{Server: Server{HTTP: &httpconn.Config{URL: at}}, Logger: zap.New(core), Health: health}
 	r := start(t, o)
 	r.watch.wait(t, isDown)
 	failed := func() *wire.Error {
@@ -376,11 +363,11 @@ func TestAdviceOfAnOpenBreaker(t *testing.T) {
 		return failure
 	}
 	const cannot, before = "cannot connect to the server", "the circuit breaker is open after 1 failed call; the last error: "
-	advice := "nothing listens on " + o.HTTP.URL.Host + ": start the server, or check the host and port of url"
+	advice := "nothing listens on " + at.Host + ": start the server, or check the host and port of url"
 	upstreamtest.Equal(t, "detail of the call that opens it", failed().Detail, advice)
 	refused := failed()
 	upstreamtest.Equal(t, "detail", refused.Detail, before+advice)
-	if sent := string(refused.Append(nil)); !strings.Contains(sent, `"reason":"`+before+cannot+`"`) || strings.Contains(sent, o.HTTP.URL.Host) {
+	if sent := string(refused.Append(nil)); !strings.Contains(sent, `"reason":"`+before+cannot+`"`) || strings.Contains(sent, at.Host) {
 		t.Errorf("the client gets %s", sent)
 	}
 	lines := logs.FilterMessage("the circuit breaker is open: calls fail at once").All()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -236,10 +235,8 @@ func TestServerThatIgnoresDiscover(t *testing.T) {
 }
 
 func TestDialServerThatIsDown(t *testing.T) {
-	s := httptest.NewServer(http.NotFoundHandler())
-	s.Close()
 	m := &oneEra{}
-	_, err := tryConverse(t, s.URL, nil, func(o *Options) { o.Memory, o.EraKey = m, "key" })
+	_, err := tryConverse(t, "http://127.0.0.1:1/mcp", nil, func(o *Options) { o.Memory, o.EraKey = m, "key" })
 	upstreamtest.Equal(t, "error", reasonOf(err), "cannot connect to the server")
 	upstreamtest.Equal(t, "remembered", m.era, wire.EraUnknown)
 }

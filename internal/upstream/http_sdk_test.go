@@ -97,6 +97,16 @@ func TestSDKServers(t *testing.T) {
 			if name == "stateless, as legacy" {
 				return // no stream for notifications
 			}
+			// The server drops notifications of changes until the stream or the subscription is open.
+			traits := c.Traits()
+			if traits.Stream != nil {
+				<-traits.Stream.Known()
+			}
+			if traits.Listens {
+				if _, err := c.Listen(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
 			contains(t, "grow", c.do(t, cl.With(wire.Raw(`{"name":"grow","arguments":{"text":""}}`))), `"text":"grown"`)
 			select {
 			case note := <-c.in:

@@ -163,7 +163,10 @@ func alive(pid int) bool {
 		return false
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err != nil || !strings.Contains(string(stat), ") Z ")
+	if err != nil { // there is no /proc, or a zombie is gone by now
+		return signalTo(pid, 0) == nil
+	}
+	return !strings.Contains(string(stat), ") Z ")
 }
 
 func TestStartAndStop(t *testing.T) {
