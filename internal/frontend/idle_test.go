@@ -46,10 +46,10 @@ func TestMemoryOfIdleStreams(t *testing.T) {
 			for range streams {
 				c.open(era)
 			}
+			polltest.Until(t, "each stream has one goroutine", func() bool { return runtime.NumGoroutine()-goroutines <= streams })
 			if got := (memoryInUse() - before) / streams; got > most {
 				t.Errorf("a stream takes %d bytes, at most %d are allowed", got, most)
 			}
-			polltest.Until(t, "each stream has one goroutine", func() bool { return runtime.NumGoroutine()-goroutines <= streams })
 		})
 	}
 }

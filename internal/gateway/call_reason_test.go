@@ -20,9 +20,7 @@ func TestFailedCallsNameTheAdvice(t *testing.T) {
 	defer web.Close()
 	server.URL = web.URL
 	core, logs := observer.New(zap.InfoLevel)
-	closed := httptest.NewServer(nil)
-	never := closed.URL
-	closed.Close()
+	const never = "http://127.0.0.1:1" // nothing listens there
 	g, _ := startLogged(t, "upstreams: {a: "+server.entry("")+", b: {url: \""+never+"\", transport: streamable-http}}", false, zap.New(core))
 	callOf(t, g, "a__find")
 	polltest.Until(t, "b is down", func() bool { return g.Upstreams()[1].State == connector.Down })

@@ -83,12 +83,12 @@ func TestUpstreamThatFailsItsList(t *testing.T) {
 	}{
 		"error":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, "the server answered HTTP 500"},
 		"garbage": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "the server answered HTTP 200 with"},
-		"hangs":   {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer within 300ms"},
+		"hangs":   {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer within 2s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var broken, good atomic.Pointer[http.HandlerFunc]
 			broken.Store(&tt.answer)
-			g, _ := start(t, fmt.Sprintf("upstreams: {broken: {url: %q, timeout: 300ms, required: true}, good: {url: %q}}", listServer{tools: &broken}.start(t), listServer{tools: &good}.start(t)), false)
+			g, _ := start(t, fmt.Sprintf("upstreams: {broken: {url: %q, timeout: 2s, required: true}, good: {url: %q}}", listServer{tools: &broken}.start(t), listServer{tools: &good}.start(t)), false)
 			const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 			_, got := post(t, g, "", list)
 			if !strings.Contains(got, `"good__t"`) || !strings.Contains(got, `"mcpgateway/unavailable":[{"upstream":"broken"`) || !strings.Contains(got, `"reason":"tools/list: `+tt.reason) {
@@ -166,7 +166,7 @@ func TestFailedListHasTheItemsOfTheRunBefore(t *testing.T) {
 // A call of a server of which nothing is known, because it was down since the start, is answered as soon as
 // the server is there, whatever is left of the pause before the next attempt.
 func TestCallReachesAServerThatWasDownAtTheStart(t *testing.T) {
-	port, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := net.Listen("tcp", "127.0.0.2:0") // where no other test listens meanwhile
 	if err != nil {
 		t.Fatal(err)
 	}

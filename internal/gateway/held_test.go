@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/polltest"
+	"mcpgateway/internal/replica"
 	"mcpgateway/internal/store"
 	"mcpgateway/internal/store/storetest"
 )
@@ -307,7 +309,10 @@ func TestHolderOfSessionDrains(t *testing.T) {
 	ends.Go(func() { a.callTool(busy, "stay") })
 	<-s.staying
 	ends.Go(a.stop)
-	polltest.Until(t, "the replica drains", a.g.draining.Load)
+	polltest.Until(t, "the replica takes no more calls of others", func() bool {
+		_, err := b.g.sharing.replicas.Call(t.Context(), a.g.replica, kindRetry, nil, nil)
+		return errors.Is(err, replica.ErrEnding)
+	})
 	if got := b.callTool(session, "count"); !strings.Contains(got, "call 1 of") {
 		t.Errorf("a session in which no call runs: %s", got)
 	}

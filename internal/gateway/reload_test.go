@@ -200,19 +200,24 @@ func TestChangedUpstreamStaysAvailable(t *testing.T) {
 func TestReloadOfTheOldConfigurationMeanwhile(t *testing.T) {
 	before, after := newScripted(t, "before"), newScripted(t, "after")
 	after.list = make(chan struct{})
-	first := "startup_wait: 300ms\nupstreams: {a: " + before.entry("") + "}"
-	second := "startup_wait: 300ms\nupstreams: {a: " + after.entry("") + "}"
-	g, _ := start(t, first, false)
-	polltest.Until(t, "the first connection", func() bool { return strings.Contains(callOf(t, g, "a__before"), "from before") })
+	to := func(s *scripted, wait string) string {
+		return "startup_wait: " + wait + "\nupstreams: {a: " + s.entry("") + "}"
+	}
+	running := func(wait string) *Gateway {
+		g, _ := start(t, to(before, wait), false)
+		polltest.Until(t, "the first connection", func() bool { return strings.Contains(callOf(t, g, "a__before"), "from before") })
+		return g
+	}
+	g := running("10m")
 	opened := before.opened.Load()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if _, err := reloaded(t, g, second); err != nil {
+		if _, err := reloaded(t, g, to(after, "10m")); err != nil {
 			t.Error(err)
 		}
 	})
 	polltest.Until(t, "the new connection", func() bool { return after.opened.Load() == 1 })
-	if _, err := reloaded(t, g, first); err != nil {
+	if _, err := reloaded(t, g, to(before, "10m")); err != nil {
 		t.Fatal(err)
 	}
 	wg.Wait()
@@ -220,7 +225,8 @@ func TestReloadOfTheOldConfigurationMeanwhile(t *testing.T) {
 		t.Errorf("the tool answers %s, with %d sessions, and %d before", answer, before.opened.Load(), opened)
 	}
 	<-after.closed
-	if _, err := reloaded(t, g, second); err != nil {
+	g = running("300ms")
+	if _, err := reloaded(t, g, to(after, "300ms")); err != nil {
 		t.Fatal(err)
 	}
 	if answer := callOf(t, g, "a__before"); !strings.Contains(answer, `"upstream":"a","reason":"the server has not answered its lists after 300ms"`) {

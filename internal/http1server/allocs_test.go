@@ -116,6 +116,7 @@ func TestMemoryOfSilentStreams(t *testing.T) {
 			for range streams {
 				open()
 			}
+			polltest.Until(t, "each stream has one goroutine", func() bool { return runtime.NumGoroutine()-goroutines <= streams })
 			heapThen, stacksThen := inUse()
 			if got := (heapThen - heap) / streams; got > most.heap {
 				t.Errorf("a silent stream holds %d bytes, at most %d are allowed", got, most.heap)
@@ -123,7 +124,6 @@ func TestMemoryOfSilentStreams(t *testing.T) {
 			if got := (stacksThen - stacks) / streams; got > most.stacks && most.stacks > 0 {
 				t.Errorf("a silent stream has stacks of %d bytes, at most %d are allowed", got, most.stacks)
 			}
-			polltest.Until(t, "each stream has one goroutine", func() bool { return runtime.NumGoroutine()-goroutines <= streams })
 		})
 	}
 }
