@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
@@ -266,39 +267,41 @@ func (d *disk) Write(p []byte) (int, error) {
 
 // Before fails if the line cannot be written. After keeps the line and writes it later.
 func TestAuditOfAFullDisk(t *testing.T) {
-	d := &disk{room: 6}
-	a := openAudit(t, AuditOptions{File: AuditStdout, Stdout: d})
-	before(t, a, "one")
-	if err := a.Before([]byte("two\n")); err == nil {
-		t.Error("the line is said to be written")
-	}
-	a.After([]byte("three\n"))
-	a.After([]byte("four\n"))
-	if err := a.Before([]byte("five\n")); err == nil {
-		t.Error("the line is said to be written")
-	}
-	if n := testutil.ToFloat64(a.opt.Metrics.failures); n != 4 {
-		t.Errorf("%v failures counted, want 4", n)
-	}
-	if a.Failure() == nil || testutil.ToFloat64(a.opt.Metrics.works) != 0 {
-		t.Error("there is no failure")
-	}
-	d.room = 100
-	before(t, a, "six")
-	if n := testutil.ToFloat64(a.opt.Metrics.works); n != 1 {
-		t.Errorf("after a write the gauge is %v", n)
-	}
-	if err := a.Failure(); err != nil {
-		t.Errorf("the failure after a write: %v", err)
-	}
-	if got := d.String(); got != "one\ntw\nthree\nfour\nsix\n" {
-		t.Errorf("written: %q", got)
-	}
-	d.room = 0
-	a.After([]byte("seven\n"))
-	if err := a.Close(); err == nil || !strings.HasPrefix(err.Error(), "1 lines of the audit are lost: ") {
-		t.Errorf("Close: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) { // no other attempt to write comes between
+		d := &disk{room: 6}
+		a := openAudit(t, AuditOptions{File: AuditStdout, Stdout: d})
+		before(t, a, "one")
+		if err := a.Before([]byte("two\n")); err == nil {
+			t.Error("the line is said to be written")
+		}
+		a.After([]byte("three\n"))
+		a.After([]byte("four\n"))
+		if err := a.Before([]byte("five\n")); err == nil {
+			t.Error("the line is said to be written")
+		}
+		if n := testutil.ToFloat64(a.opt.Metrics.failures); n != 4 {
+			t.Errorf("%v failures counted, want 4", n)
+		}
+		if a.Failure() == nil || testutil.ToFloat64(a.opt.Metrics.works) != 0 {
+			t.Error("there is no failure")
+		}
+		d.room = 100
+		before(t, a, "six")
+		if n := testutil.ToFloat64(a.opt.Metrics.works); n != 1 {
+			t.Errorf("after a write the gauge is %v", n)
+		}
+		if err := a.Failure(); err != nil {
+			t.Errorf("the failure after a write: %v", err)
+		}
+		if got := d.String(); got != "one\ntw\nthree\nfour\nsix\n" {
+			t.Errorf("written: %q", got)
+		}
+		d.room = 0
+		a.After([]byte("seven\n"))
+		if err := a.Close(); err == nil || !strings.HasPrefix(err.Error(), "1 lines of the audit are lost: ") {
+			t.Errorf("Close: %v", err)
+		}
+	})
 }
 
 func TestAuditThatCannotBeOpened(t *testing.T) {
