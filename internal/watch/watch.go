@@ -119,6 +119,7 @@ func (w *Watcher) Run(ctx context.Context, changed func()) {
 			places = w.watchFolders(notify) // links may lead elsewhere now
 			if w.differs() {
 				changed()
+				poll.Reset(pollInterval) // Expect may follow within that time
 			}
 		}
 	}
