@@ -25,11 +25,11 @@ func newReload() *cobra.Command {
 		Short: "Make a running gateway read its file again",
 		Long: "reload makes the gateways that you run on this machine read their configuration\n" +
 			"again, and prints what changed. If a file has errors, nothing changes, and reload\n" +
-			"prints them and exits with 1. It also exits with 1 if an upstream keeps its\n" +
-			"connection, because variables are not set or a file that it needs (ca,\n" +
-			"client_cert) cannot be used, or if new files of tls, or of ca and client_cert of\n" +
-			"an upstream, cannot be used. With -c it asks only gateways with that file, and\n" +
-			"with --url the gateway of an admin address.",
+			"prints them and exits with 1. It also exits with 1 if an upstream is down\n" +
+			"because variables are not set, or keeps its connection because of them or because\n" +
+			"a file that it needs (ca, client_cert) cannot be used, or if new files of tls, or\n" +
+			"of ca and client_cert of an upstream, cannot be used. With -c it asks only\n" +
+			"gateways with that file, and with --url the gateway of an admin address.",
 		Example: "  gateway reload\n  gateway reload -c ~/mcp/gateway.yaml\n" +
 			"  gateway reload --url http://127.0.0.1:9090 --header \"Authorization: Bearer $T\"",
 		Args: noArgs,
@@ -58,7 +58,7 @@ func (o *reachOptions) reload(cmd *cobra.Command, asJSON bool) error {
 		if err := o.ask(ctx, r, http.MethodPost, "/-/reload", &report); err != nil {
 			return err
 		}
-		failed = failed || report.Status == inspect.ReloadRefused || len(report.Kept)+len(report.Failing) > 0
+		failed = failed || len(report.Errors)+len(report.Kept)+len(report.Failing) > 0
 		if asJSON {
 			err = printJSON(cmd.OutOrStdout(), report)
 		} else {

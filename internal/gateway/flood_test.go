@@ -26,7 +26,7 @@ import (
 func TestLinesOfTheHTTPServerAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
-		log := (&Gateway{log: zap.New(core)}).errorLog()
+		log := (&Gateway{log: zap.New(core), metrics: newMetrics("test")}).errorLog()
 		for i := range 1000 {
 			log.Printf("http: TLS handshake error from 192.0.2.1:%d: http: panic serving\n\x1b[2J", i)
 		}
@@ -69,6 +69,9 @@ func TestHandshakesCannotFloodTheLog(t *testing.T) {
 	}
 	if all, shown := found(zap.DebugLevel), found(zap.InfoLevel); all != attempts || shown < 1 || shown > attempts/2 {
 		t.Errorf("%d lines, %d of them above debug", all, shown)
+	}
+	if n := gauge(t, g, "mcp_gateway_tls_handshake_failures_total"); n != fmt.Sprint(attempts) {
+		t.Errorf("%s failed handshakes are counted", n)
 	}
 }
 

@@ -24,6 +24,7 @@ type metrics struct {
 	reloaded, reloadedAt prometheus.Gauge
 	build                *prometheus.GaugeVec
 	adminRefused         prometheus.Counter
+	handshakes           prometheus.Counter // that failed
 }
 
 // The outcomes of reloads. Their counters exist from the start with the value 0: an alert
@@ -38,6 +39,9 @@ func newMetrics(version string) *metrics {
 	m := &metrics{
 		adminRefused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mcp_gateway_admin_refused_requests_total", Help: "Requests to the admin address that were refused.",
+		}),
+		handshakes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mcp_gateway_tls_handshake_failures_total", Help: "TLS handshakes of clients that failed.",
 		}),
 		items: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mcp_gateway_table_items", Help: "Items in the merged catalog.",
@@ -73,7 +77,7 @@ func newMetrics(version string) *metrics {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.items, m.profileItems, m.swaps, m.held, m.reloads, m.reloaded, m.reloadedAt, m.build, m.adminRefused}
+	return []prometheus.Collector{m.items, m.profileItems, m.swaps, m.held, m.reloads, m.reloaded, m.reloadedAt, m.build, m.adminRefused, m.handshakes}
 }
 
 // inForce notes that the configuration was read and is wholly in force, partlyInForce that upstreams keep values of

@@ -125,7 +125,7 @@ func (r *reloadRequest) finish(c Changes, settled <-chan struct{}, err error) {
 // reload applies a configuration, logs the result and finishes the request. The control
 // loop calls it, and builds the table afterwards.
 func (g *Gateway) reload(life context.Context, r *reloadRequest) {
-	changes, settled, err := g.applyConfig(life, r.cfg)
+	changes, settled, err := g.applyConfig(life, r.cfg, &r.read)
 	changes.Causes = r.causes
 	if err != nil {
 		g.logRefused(changes, err)
@@ -163,8 +163,8 @@ func (c *controlState) notice(changes Changes, read watch.Set, last, now *inspec
 }
 
 // applyConfig replaces the generation. The returned channel is closed when the new one has
-// settled.
-func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes, <-chan struct{}, error) {
+// settled. TLS files that cannot be used are added to read.
+func (g *Gateway) applyConfig(life context.Context, cfg *config.Config, read *watch.Set) (Changes, <-chan struct{}, error) {
 	if g.demo {
 		return Changes{}, nil, errors.New("the gateway serves the built-in demo, which has no configuration; restart it with -c FILE to serve yours")
 	}
@@ -175,7 +175,7 @@ func (g *Gateway) applyConfig(life context.Context, cfg *config.Config) (Changes
 	next := *cfg
 	next.Upstreams = slices.Clone(cfg.Upstreams)
 	for i, u := range next.Upstreams {
-		next.Upstreams[i].Unset = slices.Concat(u.Unset, before.newUnusableTLS(u))
+		next.Upstreams[i].Unset = slices.Concat(u.Unset, before.newUnusableTLS(u, read))
 	}
 	changes := Changes{Restart: next.Retain(g.cfg), Kept: next.RetainUnset(before.cfg)}
 	g.secrets.Learn(next.Secrets(os.LookupEnv))

@@ -46,7 +46,7 @@ func TestReloadTriesAgain(t *testing.T) {
 					t.Errorf("the upstream is %s, want %s", got, state)
 				}
 				broken.Store(false)
-				if changes, _, err := g.applyConfig(ctx, g.cfg); err != nil || changes.Any() {
+				if changes, _, err := g.applyConfig(ctx, g.cfg, nil); err != nil || changes.Any() {
 					t.Errorf("changes %+v, %v", changes, err)
 				}
 				time.Sleep(protocol.AttemptGap)

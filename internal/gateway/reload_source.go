@@ -115,17 +115,12 @@ func (g *Gateway) reloadLoop(life context.Context) error {
 		case <-g.reloadQueue.pending:
 		}
 		r := g.reloadQueue.take()
-		var read watch.Set
-		cfg, err := g.load(life, &read)
+		cfg, err := g.load(life, &r.read)
 		if life.Err() != nil {
 			return nil
 		}
-		if err == nil {
-			g.noteUnusableTLS(cfg, &read)
-		}
-		watcher.Expect(read)
+		watcher.Expect(r.read)
 		g.rereadTLS()
-		r.read = read
 		if err != nil {
 			refused := Changes{Causes: r.causes}
 			g.logRefused(refused, err)
@@ -137,6 +132,7 @@ func (g *Gateway) reloadLoop(life context.Context) error {
 		select {
 		case g.reloads <- r:
 			<-r.finished
+			watcher.Expect(r.read) // with the TLS files that cannot be used
 		case <-life.Done():
 			return nil
 		}
@@ -288,9 +284,14 @@ func (g *Gateway) handleReload(ctx context.Context) (status int, body any) {
 	report := reloadReport(c, err)
 	report.CertificateExpires, report.Noticed = g.certificateExpires(), c.Noticed
 	if err == nil {
-		rules := g.generation.Load()
+		gen := g.generation.Load()
+		for _, e := range gen.entries {
+			for _, v := range e.unset {
+				report.Errors = append(report.Errors, reloadError(&v.Place))
+			}
+		}
 		for _, glob := range g.unmatchedRestrictions() {
-			if !rules.HasWarning(glob) {
+			if !gen.HasWarning(glob) {
 				report.Warnings = append(report.Warnings, inspect.ReloadError{File: glob.File, Line: glob.Line, Message: glob.String()})
 			}
 		}

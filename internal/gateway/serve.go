@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
@@ -138,17 +139,23 @@ func limitBodyTime(next http.Handler) http.Handler {
 
 // errorLog returns the ErrorLog of an http.Server. Anyone who reaches the address can
 // cause any number of lines by failing handshakes, and some lines quote what was sent. So
-// the lines are rate-limited, and their text is in a field.
+// the lines are rate-limited, and their text is in a field. All failed handshakes are counted.
 func (g *Gateway) errorLog() *log.Logger {
-	return log.New(serverLog{ratelog.New(g.log.Named("http"))}, "", 0)
+	return log.New(serverLog{ratelog.New(g.log.Named("http")), g.metrics.handshakes}, "", 0)
 }
 
 // serverLog logs the lines of an http.Server.
-type serverLog struct{ ratelog *ratelog.Logger }
+type serverLog struct {
+	ratelog    *ratelog.Logger
+	handshakes prometheus.Counter
+}
 
 func (l serverLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	says := zap.String("says", text)
+	if strings.HasPrefix(text, "http: TLS handshake error") {
+		l.handshakes.Inc()
+	}
 	switch {
 	case strings.HasPrefix(text, "http: panic serving"), strings.HasPrefix(text, "http2: panic serving"):
 		l.ratelog.Error("panic", says)

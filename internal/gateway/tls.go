@@ -143,8 +143,8 @@ func UnusableTLS(u config.Upstream) (all []config.UnsetVariable) {
 
 // newUnusableTLS returns what [UnusableTLS] does for an upstream whose connection a configuration changes, nil if
 // the connection before is not worth keeping: the upstream was not there, lacked variables, or has never had files
-// that can be used.
-func (gen *generation) newUnusableTLS(u config.Upstream) []config.UnsetVariable {
+// that can be used. It adds the upstream's files to read if some cannot be used, so that a repair is noticed.
+func (gen *generation) newUnusableTLS(u config.Upstream, read *watch.Set) []config.UnsetVariable {
 	before := gen.entry(u.Name)
 	if u.Disabled || before == nil || before.unset != nil || before.conn.key == u.ConnectionHash() {
 		return nil
@@ -154,24 +154,18 @@ func (gen *generation) newUnusableTLS(u config.Upstream) []config.UnsetVariable 
 			return nil
 		}
 	}
-	return UnusableTLS(u)
-}
-
-// noteUnusableTLS adds the files to those that are watched that a configuration names and that cannot be used, so that
-// they come into use when they are repaired.
-func (g *Gateway) noteUnusableTLS(cfg *config.Config, read *watch.Set) {
-	gen := g.generation.Load()
-	for _, u := range cfg.Upstreams {
-		if gen.newUnusableTLS(u) == nil {
-			continue
-		}
-		for _, file := range []string{u.CA, u.ClientCert.Cert, u.ClientCert.Key} {
-			if file != "" {
-				data, _ := configfile.Read(file) // nil if it cannot be read
-				read.Note(file, data)
-			}
+	files := make(map[string][]byte)
+	for _, file := range []string{u.CA, u.ClientCert.Cert, u.ClientCert.Key} {
+		files[file], _ = configfile.Read(file) // nil if it cannot be read
+	}
+	delete(files, "")
+	unusable := UnusableTLS(u) // after the files were read, so that a repair in between is noticed
+	if unusable != nil {
+		for file, data := range files {
+			read.Note(file, data)
 		}
 	}
+	return unusable
 }
 
 // filesToward are the files of TLS toward a server, below a key of the configuration.

@@ -70,6 +70,10 @@ func TestClientCertificates(t *testing.T) {
 	if _, _, _, err := ping(&http.Client{Timeout: testTimeout, Transport: &http.Transport{DisableKeepAlives: true}}, strings.Replace(url, "https:", "http:", 1)); err != nil {
 		t.Errorf("plain HTTP: %v", err) // net/http answers 400 in plain text
 	}
+	if status, _, _, err := ping(overTLS(t, other), url); err == nil {
+		t.Errorf("a client that does not trust the gateway's certificate: %d", status)
+	}
+	polltest.Until(t, "the three failed handshakes are counted", func() bool { return gauge(t, g, "mcp_gateway_tls_handshake_failures_total") == "3" })
 }
 
 // Without auth.mode mtls, client_ca refuses handshakes with unknown certificates.

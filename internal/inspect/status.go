@@ -121,8 +121,10 @@ type ReloadReport struct {
 	NeedsRestart []string `json:"needs_restart,omitempty"`
 	Causes       []string `json:"causes,omitempty"` // file, sighup or api
 	// Kept are upstreams that need variables that are not set, or files that cannot be used. They keep their connection; other keys apply.
-	Kept   []KeptUpstream `json:"kept,omitempty"`
-	Errors []ReloadError  `json:"errors,omitempty"`
+	Kept []KeptUpstream `json:"kept,omitempty"`
+	// Errors are why the reload was refused. If it was not, they say which variables and files keep upstreams down; only the
+	// answer has these.
+	Errors []ReloadError `json:"errors,omitempty"`
 	// Warnings are those of the configuration, and in the answer also globs that match nothing, as Status.UnmatchedGlobs.
 	Warnings []ReloadError `json:"warnings,omitempty"`
 	// Failing has the failures of what a reload reads beside the configuration: new files of the key tls, or of the
@@ -180,7 +182,7 @@ const (
 	ReloadRefused   = "refused"
 )
 
-// ReloadError is one reason for which a reload was refused, or a warning.
+// ReloadError is one reason for which a reload was refused or an upstream is down, or a warning.
 type ReloadError struct {
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`

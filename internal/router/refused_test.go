@@ -50,7 +50,9 @@ func TestRefusedCallsSayWhy(t *testing.T) {
 			outcome: "refused", reason: "lacks one of the scopes notes:write", rule: "scoped", item: "files__read", upstream: "files"},
 		{name: "no name", params: `{"name":5}`, rules: []policy.Rule{all}, outcome: "refused", reason: "tools/call: params.name must be a string"},
 		{name: "no arguments", params: `{"name":"files__read","arguments":"s3cret"}`, rules: []policy.Rule{all},
-			outcome: "refused", reason: "tools/call: params.arguments must be an object"},
+			outcome: "refused", reason: "tools/call: params.arguments must be an object", item: "files__read"},
+		{name: "no arguments of a prompt", method: "prompts/get", params: `{"name":"files__gone","arguments":["s3cret"]}`, rules: []policy.Rule{all},
+			outcome: "refused", reason: "prompts/get: params.arguments must be an object", item: "files__gone"},
 		{name: "schema", params: `{"name":"files__add","arguments":{"n":"s3cret"}}`, rules: []policy.Rule{all},
 			outcome: "tool_error", reason: "the arguments do not match the input schema; the server was not called", rule: "all", item: "files__add", upstream: "files"},
 		{name: "listed resource", method: "resources/read", params: `{"uri":"files+file:///a"}`, rules: []policy.Rule{resources},
@@ -230,7 +232,7 @@ func TestRefusedShortNameBesideAnUnknownUpstream(t *testing.T) {
 	}
 }
 
-// A name that the client has made up is in the audit without secrets.
+// A name that the client has made up is in the audit without secrets, and that of a malformed call in the log, too.
 func TestMadeUpNameIsMasked(t *testing.T) {
 	b := &fakeAuditor{}
 	h := auditedRouter(t, answers(`{}`), filesSource(t), &Audit{To: b})
@@ -238,6 +240,12 @@ func TestMadeUpNameIsMasked(t *testing.T) {
 	_, _ = h.Handle(t.Context(), newCall("tools/call", `{"name":"files__s3cret"}`, nil))
 	if lines := strings.Join(b.lines, "\n"); strings.Contains(lines, "s3cret") || strings.Count(lines, `"item":"files__[redacted]"`) != 2 {
 		t.Errorf("audited: %s", lines)
+	}
+	core, logs := observer.New(zap.InfoLevel)
+	h.logTo(zap.New(core))
+	_, _ = h.Handle(t.Context(), newCall("tools/call", `{"name":"files__s3cret","arguments":5}`, nil))
+	if got := logs.All()[0].ContextMap()["item"]; got != "files__[redacted]" {
+		t.Errorf("logged: %v", got)
 	}
 }
 

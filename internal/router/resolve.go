@@ -8,6 +8,7 @@ import (
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/catalog"
 	"mcpgateway/internal/namespace"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/wire"
 )
 
@@ -15,7 +16,9 @@ import (
 func (f *forwarding) resolve(ctx context.Context) (bool, error) {
 	ref, _, err := namespace.ItemRefOf(f.call.Method, f.call.Params)
 	if err == nil {
-		err = checkArguments(f.call, f.method)
+		if err = checkArguments(f.call, f.method); err != nil { // the name of a tool or prompt, which is no argument
+			f.log.item = plaintext.Clip(f.router.masked(ref.Name), maxAuditItem)
+		}
 	}
 	if err != nil {
 		return false, err
