@@ -188,6 +188,7 @@ state_dir: %q
 policy:
   rules:
     - {name: once-an-hour, effect: allow, what: {tools: [clock__search]}, limit: {rate: 1/h, burst: 1}}
+    - {name: ask, effect: confirm, what: {tools: [cafe__menu]}}
 profiles:
   short: {max_result: 4KiB, images: {max: 16}}
 upstreams:
@@ -202,6 +203,8 @@ upstreams:
 	for range 2 {
 		modern(t, front, "tools/call", map[string]any{"name": "clock__search", "arguments": map[string]any{"query": "berlin"}})
 	}
+	// A client of this revision cannot ask its user.
+	legacy(t, front, "2025-03-26").call("tools/call", map[string]any{"name": "cafe__menu", "arguments": map[string]any{}})
 	for _, n := range []any{1, "one"} { // only the number is valid
 		modern(t, front, "tools/call", map[string]any{"name": "odd__say", "arguments": map[string]any{"n": n}})
 	}
