@@ -49,10 +49,10 @@ type Options struct {
 	Pprof bool
 	// Refused is called for each refused request, before its answer. It may be nil. The reason
 	// contains no part of the request.
-	Refused func(r *http.Request, status int, reason string)
+	Refused func(w http.ResponseWriter, r *http.Request, status int, reason string)
 	// LevelChanging is called for a change of LogLevel: before the level rises, and after it has
 	// fallen, so that its log line is written at either level. It may be nil.
-	LevelChanging func(r *http.Request, from, to zapcore.Level)
+	LevelChanging func(w http.ResponseWriter, r *http.Request, from, to zapcore.Level)
 	// UI serves the console under /ui. It decides who may open it, and which of its pages may change
 	// something. Without it the paths do not exist.
 	UI http.Handler
@@ -229,7 +229,7 @@ func (o Options) refusePages(next http.Handler) http.Handler {
 func (o Options) refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
 	if o.Refused != nil {
 		_, reason, _ := strings.Cut(text, ": ")
-		o.Refused(r, status, reason)
+		o.Refused(w, r, status, reason)
 	}
 	http.Error(w, text, status)
 }

@@ -35,11 +35,11 @@ func (o Options) setLogLevel(w http.ResponseWriter, r *http.Request) {
 	}
 	from := o.LogLevel.Level()
 	if level > from && o.LevelChanging != nil {
-		o.LevelChanging(r, from, level)
+		o.LevelChanging(w, r, from, level)
 	}
 	o.LogLevel.SetLevel(level)
 	if level < from && o.LevelChanging != nil {
-		o.LevelChanging(r, from, level)
+		o.LevelChanging(w, r, from, level)
 	}
 	o.serveLogLevel(w, r)
 }

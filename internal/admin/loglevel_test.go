@@ -82,7 +82,7 @@ func TestLogLevelIsForAdmins(t *testing.T) {
 func TestLevelChangesAreTold(t *testing.T) {
 	level := zap.NewAtomicLevelAt(zap.WarnLevel)
 	var told []string
-	h := NewLocal(Options{LogLevel: &level, LevelChanging: func(_ *http.Request, from, to zapcore.Level) {
+	h := NewLocal(Options{LogLevel: &level, LevelChanging: func(_ http.ResponseWriter, _ *http.Request, from, to zapcore.Level) {
 		told = append(told, from.String()+" "+to.String()+" "+level.String())
 	}})
 	for _, to := range []string{"error", "error", "debug"} {
@@ -97,7 +97,7 @@ func TestLevelChangesAreTold(t *testing.T) {
 func TestRefusedRequestsAreTold(t *testing.T) {
 	level := zap.NewAtomicLevelAt(zap.InfoLevel)
 	var told []string
-	h := handler(Options{LogLevel: &level, Token: "s3cret", Refused: func(r *http.Request, status int, reason string) {
+	h := handler(Options{LogLevel: &level, Token: "s3cret", Refused: func(_ http.ResponseWriter, r *http.Request, status int, reason string) {
 		told = append(told, fmt.Sprint(r.URL.Path, " ", status, " ", reason))
 	}})
 	levelRequest(h, "GET", "", "wr0ng")

@@ -28,9 +28,9 @@ type WebOptions struct {
 	Base   func() string
 	Source func(upstream string) *Source // returns nil for an unknown upstream
 	Logins []BrowserLogin                // logins of users in the browser
-	// Granted is called when a principal has given a grant through the link with this id.
-	// It must not block, and may be nil.
-	Granted func(upstream string, principal *call.Principal, id string)
+	// Granted is called when a principal has given a grant through the link with this id, before the
+	// page that says so is written to rw. It must not block, and may be nil.
+	Granted func(rw http.ResponseWriter, upstream string, principal *call.Principal, id string)
 	// Failed is called with the reason of each error page, before the page is written to rw.
 	// Without a link that is known, upstream is "" and principal nil. It may be nil.
 	Failed func(rw http.ResponseWriter, upstream string, principal *call.Principal, err error)
@@ -118,7 +118,7 @@ func NewWeb(o WebOptions) (*Web, error) {
 		o.Now = time.Now
 	}
 	if o.Granted == nil {
-		o.Granted = func(string, *call.Principal, string) {}
+		o.Granted = func(http.ResponseWriter, string, *call.Principal, string) {}
 	}
 	if o.Failed == nil {
 		o.Failed = func(http.ResponseWriter, string, *call.Principal, error) {}
@@ -411,7 +411,7 @@ func (w *Web) callback(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _, _ = w.links.take(ctx, t.ID) // otherwise it expires
-	w.o.Granted(t.Link.Upstream, t.Link.principal(), t.ID)
+	w.o.Granted(rw, t.Link.Upstream, t.Link.principal(), t.ID)
 	page(rw, http.StatusOK, fmt.Sprintf("Access to %s is granted. You can close this page and go back to your application.", t.Link.Upstream))
 }
 

@@ -51,7 +51,7 @@ func newSite(t *testing.T) *site {
 	s.Web, err = NewWeb(WebOptions{
 		Base: func() string { return s.base }, Source: func(name string) *Source { return map[string]*Source{"up": s.source}[name] }, Now: s.clock.now,
 		Logins: []BrowserLogin{{Authority: Authority{Client: Client{ID: "gw", Secret: "pass"}, Issuer: s.idp.URL}}},
-		Granted: func(upstream string, principal *call.Principal, id string) {
+		Granted: func(_ http.ResponseWriter, upstream string, principal *call.Principal, id string) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.given, s.giver = append(s.given, upstream+" "+id), principal.Subject

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -86,9 +85,9 @@ func grantID(g credentials.Grant) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// revokeStoredGrant removes a grant for the console, and revokes it at its authorization server. Calls stop
-// using it immediately.
-func (g *Gateway) revokeStoredGrant(ctx context.Context, id string) (webui.Revoked, error) {
+// revokeStoredGrant removes a grant for the console, revokes it at its authorization server, and logs that with the id of the
+// request. Calls stop using it immediately.
+func (g *Gateway) revokeStoredGrant(ctx context.Context, request, id string) (webui.Revoked, error) {
 	all, err := g.grants.list(ctx, g.generation.Load().cfg)
 	if err != nil {
 		return webui.Revoked{}, err
@@ -98,16 +97,23 @@ func (g *Gateway) revokeStoredGrant(ctx context.Context, id string) (webui.Revok
 			continue
 		}
 		out := webui.Revoked{Upstream: of.Upstream, Issuer: of.Issuer}
-		source := g.credentialsOf(of.Upstream)
-		if source == nil || !source.IsFor(of) {
-			return out, g.grants.Forget(ctx, of) // nothing of this configuration can ask its server
-		}
 		var untold error
-		if out.AtIssuer, untold, err = source.Revoke(ctx, of); untold != nil {
-			g.log.Info("a grant was removed, and its authorization server does not know", zap.String("upstream", of.Upstream), zap.Error(errors.Join(untold, errors.Unwrap(untold))))
+		if source := g.credentialsOf(of.Upstream); source != nil && source.IsFor(of) {
+			out.AtIssuer, untold, err = source.Revoke(ctx, of)
+		} else {
+			err = g.grants.Forget(ctx, of) // nothing of this configuration can ask its server
+		}
+		if err != nil {
+			return out, err
+		}
+		fields := []zap.Field{zap.String("upstream", of.Upstream), zap.String("principal", of.Subject), zap.String("request", request)}
+		if untold != nil {
+			g.log.Info("a grant was removed, and its authorization server does not know", append(fields, zap.Error(untold))...)
+		} else {
+			g.log.Info("a grant was revoked in the console", append(fields, zap.Bool("revoked", out.AtIssuer))...)
 		}
 		g.principals.ExpireGatherings()
-		return out, err
+		return out, nil
 	}
 	return webui.Revoked{}, webui.ErrNoGrant
 }

@@ -3,10 +3,16 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/config"
 	"mcpgateway/internal/gatewaytest"
 	"mcpgateway/internal/pins"
 	"mcpgateway/internal/polltest"
@@ -82,19 +88,27 @@ func TestDecidedDefinitions(t *testing.T) {
 	}
 }
 
-// A grant that is revoked in the console is not used by the next call. Other grants stay.
+// A grant that is revoked in the console is not used by the next call, and the log says whose it was. Other grants stay.
 func TestRevokedGrants(t *testing.T) {
 	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
 	as := gatewaytest.NewAuthServer(t, nil)
 	v := newVault(t, as, true, "use")
 	as.SetUser("service")
-	c := startCredentials(t, idp, fmt.Sprintf("  up: {url: %q, auth: {kind: user}}\n", v.url), logIn(t, "up"))
+	login := logIn(t, "up")
+	c := startCredentials(t, idp, fmt.Sprintf("  up: {url: %q, auth: {kind: user}}\n", v.url), func(cfg *config.Config) {
+		login(cfg)
+		cfg.Admin.Actions = true
+	})
 	ann := c.tokenOf("ann")
-	link, _, _ := urlAsked(t, c.modern(ann, "up__who", opensURLs, ""))
-	idp.SetUser("ann")
-	as.SetUser("ann at up")
-	wantText(t, browse(t, link), "Access to up is granted")
-	wantText(t, c.modern(ann, "up__who", opensURLs, ""), `"text":"ann at up as "`)
+	grant := func() {
+		t.Helper()
+		link, _, _ := urlAsked(t, c.modern(ann, "up__who", opensURLs, ""))
+		idp.SetUser("ann")
+		as.SetUser("ann at up")
+		wantText(t, browse(t, link), "Access to up is granted")
+		wantText(t, c.modern(ann, "up__who", opensURLs, ""), `"text":"ann at up as "`)
+	}
+	grant()
 
 	// A call that somebody makes in the name of ann does not use it.
 	who := &call.Principal{Subject: "ann", Issuer: idp.URL, AuthMethod: "jwt"}
@@ -120,15 +134,51 @@ func TestRevokedGrants(t *testing.T) {
 	if of.Subject != "ann" || of.Upstream != "up" || !of.Configured || of.Issuer == "" || of.Since.IsZero() || of.ID == all[0].ID && all[0].Local {
 		t.Errorf("%+v", of)
 	}
-	done, err := c.g.revokeStoredGrant(t.Context(), of.ID)
-	if err != nil || done.Upstream != "up" || !done.AtIssuer {
-		t.Fatalf("%+v, %v", done, err)
+	operator := newPerson(t, c.g)
+	operator.base = "http://" + c.g.AdminAddr()
+	revoke := func(request string) (int, string) {
+		t.Helper()
+		_, page := operator.get("/ui/grants")
+		operator.request = request
+		return operator.post("/ui/grants", url.Values{"grant": {of.ID}, "csrf": {csrfIn.FindStringSubmatch(page)[1]}})
+	}
+	// logged checks that the revocation has its one line, and returns it.
+	logged := func(request, line string) map[string]any {
+		t.Helper()
+		var lines []observer.LoggedEntry
+		for _, l := range c.logs.FilterField(zap.String("request", request)).All() {
+			if l.Message != "action of the console" {
+				lines = append(lines, l)
+			}
+		}
+		if len(lines) != 1 || lines[0].Message != line || lines[0].ContextMap()["principal"] != "ann" || lines[0].ContextMap()["upstream"] != "up" {
+			t.Fatalf("the log has %v", lines)
+		}
+		return lines[0].ContextMap()
+	}
+	if status, page := revoke("first"); status != http.StatusOK {
+		t.Fatalf("%d %s", status, page)
+	}
+	if fields := logged("first", "a grant was revoked in the console"); fields["revoked"] != true {
+		t.Errorf("the log has %v", fields)
+	}
+	if n := c.logs.FilterMessage("action of the console").FilterField(zap.String("request", "first")).Len(); n != 1 {
+		t.Errorf("%d lines about the action", n)
 	}
 	urlAsked(t, c.modern(ann, "up__who", opensURLs, "")) // a new grant is asked for
 	if left, err := c.g.listedGrants(t.Context()); err != nil || len(left) != 1 || !left[0].Local {
 		t.Errorf("%+v, %v", left, err)
 	}
-	if _, err := c.g.revokeStoredGrant(t.Context(), of.ID); !errors.Is(err, webui.ErrNoGrant) {
-		t.Errorf("a second time: %v", err)
+	if status, page := revoke("second"); status != http.StatusConflict || !strings.Contains(page, webui.ErrNoGrant.Error()) {
+		t.Errorf("a second time: %d %s", status, page)
+	}
+
+	grant()
+	as.SetDown(true)
+	if status, page := revoke("third"); status != http.StatusOK {
+		t.Fatalf("%d %s", status, page)
+	}
+	if fields := logged("third", "a grant was removed, and its authorization server does not know"); fields["error"] == nil {
+		t.Errorf("the log has %v", fields)
 	}
 }

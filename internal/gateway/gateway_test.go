@@ -31,6 +31,12 @@ func start(t *testing.T, yaml string, demo bool) (g *Gateway, end func()) {
 // startLogged is start with a log.
 func startLogged(t *testing.T, yaml string, demo bool, log *zap.Logger) (g *Gateway, end func()) {
 	t.Helper()
+	return startWith(t, yaml, Options{Demo: demo, Logger: log})
+}
+
+// startWith is start with further options.
+func startWith(t *testing.T, yaml string, o Options) (g *Gateway, end func()) {
+	t.Helper()
 	cfg := config.Default(func(string) (string, bool) { return "", false })
 	if yaml != "" {
 		var err error
@@ -39,7 +45,8 @@ func startLogged(t *testing.T, yaml string, demo bool, log *zap.Logger) (g *Gate
 		}
 	}
 	cfg.Listen, cfg.Admin.Listen, cfg.StateDir = "127.0.0.1:0", "127.0.0.1:0", t.TempDir()
-	g, err := New(Options{Config: cfg, Demo: demo, Version: "test", Logger: log})
+	o.Config, o.Version = cfg, "test"
+	g, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

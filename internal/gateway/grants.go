@@ -95,10 +95,10 @@ func (g *Gateway) browserBase() string {
 	return strings.TrimSuffix(g.URL(), pathMCP)
 }
 
-// grantGiven notifies the client that was asked for a grant (2025-11-25,
+// grantGiven logs a grant that a browser has given, and notifies the client that was asked for a grant (2025-11-25,
 // client/elicitation, "Completion Notifications for URL Mode Elicitation").
-func (g *Gateway) grantGiven(upstream string, p *call.Principal, id string) {
-	g.log.Info("a grant was given", zap.String("upstream", upstream), zap.String("principal", p.Subject), ratelog.Profile(p.Profile))
+func (g *Gateway) grantGiven(w http.ResponseWriter, upstream string, p *call.Principal, id string) {
+	g.log.Info("a grant was given", zap.String("upstream", upstream), zap.String("principal", p.Subject), zap.String("request", requestid.Of(w)), ratelog.Profile(p.Profile))
 	g.principals.ExpireGatherings()
 	g.elicitationCompleted(upstream, granting.NoSession, wire.SetMember(wire.Raw(`{}`), "elicitationId", wire.String(id)))
 }

@@ -30,8 +30,8 @@ func (g *Gateway) newPublicUI(o webui.Options) *webui.Console {
 	o.Token, o.Public = "", &webui.Public{
 		Origin: originOf(g.cfg.PublicURL), Console: g.cfg.Admin.UI == config.UIPublic, Authenticate: g.authenticateVisitor,
 		MayOpen: func(p *call.Principal) bool { return g.inspector.ExplainConsole(p).Decision.Allowed() },
-		LoggedIn: func(p *call.Principal) {
-			g.log.Info("somebody logged in to the pages of the gateway", zap.String("principal", p.Subject), zap.String("method", p.AuthMethod))
+		LoggedIn: func(w http.ResponseWriter, p *call.Principal) {
+			g.log.Info("somebody logged in to the pages of the gateway", zap.String("principal", p.Subject), zap.String("method", p.AuthMethod), zap.String("request", requestid.Of(w)))
 		},
 		Issuers: g.loginIssuers(), BeginLogin: func(w http.ResponseWriter, r *http.Request, issuer, next string) error {
 			err := g.web.BeginLogin(w, r, issuer, g.browserBase()+pathMCP, next)
@@ -209,7 +209,7 @@ func (g *Gateway) grantURL(ctx context.Context, v *webui.Visitor, upstream strin
 }
 
 // revokeGrant removes the grant of a visitor.
-func (g *Gateway) revokeGrant(ctx context.Context, v *webui.Visitor, upstream string) (untold string, err error) {
+func (g *Gateway) revokeGrant(ctx context.Context, request string, v *webui.Visitor, upstream string) (untold string, err error) {
 	source := g.credentialsOf(upstream)
 	if source == nil {
 		return "", errors.New("there is no server of this name")
@@ -222,7 +222,7 @@ func (g *Gateway) revokeGrant(ctx context.Context, v *webui.Visitor, upstream st
 	if err != nil {
 		return "", errors.New(forPerson(err))
 	}
-	g.log.Info("a grant was revoked by its user", zap.String("upstream", upstream), zap.String("principal", v.Subject), zap.Bool("revoked", revoked), zap.NamedError("untold", cause))
+	g.log.Info("a grant was revoked by its user", zap.String("upstream", upstream), zap.String("principal", v.Subject), zap.String("request", request), zap.Bool("revoked", revoked), zap.NamedError("untold", cause))
 	g.principals.ExpireGatherings()
 	return forPerson(cause), nil
 }

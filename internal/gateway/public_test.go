@@ -10,16 +10,20 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+
 	"mcpgateway/internal/auth"
 	"mcpgateway/internal/config"
 	"mcpgateway/internal/gatewaytest"
+	"mcpgateway/internal/requestid"
 )
 
 // person is a browser at the address of MCP.
 type person struct {
-	t    *testing.T
-	base string
-	http *http.Client
+	t       *testing.T
+	base    string
+	http    *http.Client
+	request string // the id of its requests, "" for none
 }
 
 func newPerson(t *testing.T, g *Gateway) *person {
@@ -28,11 +32,23 @@ func newPerson(t *testing.T, g *Gateway) *person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &person{t, "http://" + g.Addr(), &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}}
+	return &person{t: t, base: "http://" + g.Addr(), http: &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
-func (p *person) read(res *http.Response, err error) (int, string) {
+// send sends a request, and follows redirections with the same id.
+func (p *person) send(method, path string, body io.Reader) (int, string) {
 	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), method, p.base+path, body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if p.request != "" {
+		r.Header.Set(requestid.Header, p.request)
+	}
+	res, err := p.http.Do(r)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -46,12 +62,12 @@ func (p *person) read(res *http.Response, err error) (int, string) {
 
 func (p *person) get(path string) (int, string) {
 	p.t.Helper()
-	return p.read(p.http.Get(p.base + path))
+	return p.send(http.MethodGet, path, nil)
 }
 
 func (p *person) post(path string, form url.Values) (int, string) {
 	p.t.Helper()
-	return p.read(p.http.PostForm(p.base+path, form))
+	return p.send(http.MethodPost, path, strings.NewReader(form.Encode()))
 }
 
 func (p *person) logIn(credentials string) string {
@@ -94,6 +110,7 @@ func TestPublicUI(t *testing.T) {
 	}
 	token := c.tokenOf("ann")
 	ann.logIn(token)
+	bob.request = "login-of-bob"
 	bob.logIn(key)
 	if status, page := ann.get("/ui/catalog"); status != http.StatusOK || !strings.Contains(page, "up__who") {
 		t.Errorf("an operator: %d %s", status, page)
@@ -106,6 +123,7 @@ func TestPublicUI(t *testing.T) {
 
 	// The login stands for the one at the issuer, so bob can give a grant although no issuer knows him.
 	as.SetUser("bob at the server")
+	bob.request = "grant-of-bob"
 	if status, page := bob.get("/me/grant?upstream=up"); status != http.StatusOK || !strings.Contains(page, "Access to up is granted") {
 		t.Fatalf("a grant: %d %s", status, page)
 	}
@@ -121,6 +139,7 @@ func TestPublicUI(t *testing.T) {
 		t.Errorf("with the form of bob: %d", status)
 	}
 	tokens := as.RefreshTokens()
+	bob.request = "revocation-of-bob"
 	if status, page := bob.post("/me/revoke", url.Values{"upstream": {"up"}, "csrf": {of}}); status != http.StatusOK || !strings.Contains(page, "is revoked") || strings.Contains(page, as.URL) {
 		t.Errorf("revoke: %d %s", status, page)
 	}
@@ -131,6 +150,14 @@ func TestPublicUI(t *testing.T) {
 		t.Errorf("a grant for nothing: %d %s", status, page)
 	}
 
+	for line, request := range map[string]string{
+		"somebody logged in to the pages of the gateway": "login-of-bob", "a grant was given": "grant-of-bob", "a grant was revoked by its user": "revocation-of-bob",
+	} {
+		lines := c.logs.FilterMessage(line)
+		if lines.FilterField(zap.String("principal", "bob")).FilterField(zap.String("request", request)).Len() != 1 {
+			t.Errorf("%q is not logged with the principal and the request id: %v", line, lines.All())
+		}
+	}
 	if left := c.logs.FilterMessageSnippet(token).Len() + c.logs.FilterMessageSnippet(key).Len(); left > 0 {
 		t.Error("credentials are in the log")
 	}

@@ -56,7 +56,7 @@ func (g *Gateway) serve(ctx, life context.Context, ui *webui.Console) error {
 	if ui != nil {
 		forOperators.UI = ui
 	}
-	adm := &http.Server{Handler: admin.New(forOperators), ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: g.errorLog()}
+	adm := &http.Server{Handler: requestid.Handler(admin.New(forOperators)), ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: g.errorLog()}
 
 	group, failed := errgroup.WithContext(life)
 	group.Go(func() error {

@@ -11,6 +11,7 @@ import (
 	"mcpgateway/internal/admin"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/instance"
+	"mcpgateway/internal/requestid"
 )
 
 // Status returns how the gateway is now.
@@ -55,7 +56,7 @@ func (g *Gateway) serveInstance(life context.Context) {
 		return
 	}
 	srv := &http.Server{
-		Handler:     admin.NewLocal(g.withHealth(admin.Options{Reload: g.handleReload, Status: g.handleStatus, LogLevel: g.loggerLevel, LevelChanging: g.logLevelChanging}, reasonForOperator)),
+		Handler:     requestid.Handler(admin.NewLocal(g.withHealth(admin.Options{Reload: g.handleReload, Status: g.handleStatus, LogLevel: g.loggerLevel, LevelChanging: g.logLevelChanging}, reasonForOperator))),
 		ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: g.errorLog(),
 	}
 	g.group.Go(func() error { return ignoreClosed(srv.Serve(l)) })

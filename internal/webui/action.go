@@ -5,6 +5,8 @@ import (
 
 	"github.com/go-chi/chi/v5/middleware"
 	"go.uber.org/zap"
+
+	"mcpgateway/internal/requestid"
 )
 
 // action is a form of a page that changes something at the gateway or calls an upstream.
@@ -26,7 +28,7 @@ const maxLogged = 200
 // serveAction serves the POST of an action and logs who sent it. Earlier handlers have checked the origin of
 // the request, the session and the token of the form.
 func (c *Console) serveAction(w http.ResponseWriter, r *http.Request, a *action) {
-	fields := []zap.Field{zap.String("action", a.name), zap.String("by", c.actor(r)), zap.String("remote", r.RemoteAddr)}
+	fields := []zap.Field{zap.String("action", a.name), zap.String("by", c.actor(r)), zap.String("remote", r.RemoteAddr), zap.String("request", requestid.Of(w))}
 	for _, name := range a.logged {
 		fields = append(fields, zap.String(name, clip(r.PostFormValue(name), maxLogged)))
 	}

@@ -8,6 +8,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"mcpgateway/internal/requestid"
 )
 
 // actionConsole returns a console with one more action, which counts how often it is done.
@@ -81,7 +83,7 @@ func TestActionsAreGuarded(t *testing.T) {
 			}
 			if logged {
 				fields := lines.All()[0].ContextMap()
-				if fields["action"] != "test" || fields["by"] != "admin" || fields["upstream"] != "files" || fields["remote"] != "127.0.0.1:1" || fields["secret"] != nil {
+				if fields["action"] != "test" || fields["by"] != "admin" || fields["upstream"] != "files" || fields["remote"] != "127.0.0.1:1" || fields["secret"] != nil || fields["request"] != w.Header().Get(requestid.Header) {
 					t.Errorf("the log has %v", fields)
 				}
 			}

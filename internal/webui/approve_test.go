@@ -127,7 +127,7 @@ func TestGrantsPage(t *testing.T) {
 func TestRevoke(t *testing.T) {
 	var answer error
 	told := true
-	c, _ := newTestConsole(t, Options{Actions: true, Grants: Grants{Revoke: func(_ context.Context, id string) (Revoked, error) {
+	c, _ := newTestConsole(t, Options{Actions: true, Grants: Grants{Revoke: func(_ context.Context, _, id string) (Revoked, error) {
 		if id != "g2" {
 			return Revoked{}, ErrNoGrant
 		}

@@ -59,7 +59,7 @@ func (c *Console) Enter(w http.ResponseWriter, r *http.Request, next, token stri
 		c.renderLogin(w, r, http.StatusForbidden, form)
 		return
 	}
-	with, wrong := c.checkVisitor(r, token)
+	with, wrong := c.checkVisitor(w, r, token)
 	if wrong != "" {
 		form.Wrong = "You have logged in at the issuer, but not here. " + wrong
 		c.renderLogin(w, r, http.StatusForbidden, form)

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"mcpgateway/internal/requestid"
 )
 
 var grantsPage = &page{path: "/grants", name: "grants", title: "Grants", data: (*Console).grantsOf}
@@ -16,9 +18,9 @@ var grantsPage = &page{path: "/grants", name: "grants", title: "Grants", data: (
 type Grants struct {
 	// List returns all grants, in the order of their upstreams and principals.
 	List func(ctx context.Context) ([]StoredGrant, error)
-	// Revoke removes a grant, and revokes it at its authorization server if that offers it. The
-	// error is [ErrNoGrant] if there is no grant with this id.
-	Revoke func(ctx context.Context, id string) (Revoked, error)
+	// Revoke removes a grant, and revokes it at its authorization server if that offers it.
+	// request is the request id. The error is [ErrNoGrant] if there is no grant with this id.
+	Revoke func(ctx context.Context, request, id string) (Revoked, error)
 }
 
 // StoredGrant is the grant of a user for an upstream. It has no token.
@@ -75,7 +77,7 @@ func (c *Console) grantsOf(r *http.Request) (any, error) {
 var revokeAction = &action{path: "/grants", name: "revoke a grant", logged: []string{"upstream", "subject", "grant"}, do: (*Console).revoke}
 
 func (c *Console) revoke(w http.ResponseWriter, r *http.Request) {
-	done, err := c.Grants.Revoke(r.Context(), r.PostFormValue("grant"))
+	done, err := c.Grants.Revoke(r.Context(), requestid.Of(w), r.PostFormValue("grant"))
 	switch {
 	case errors.Is(err, ErrNoGrant):
 		c.fail(w, r, http.StatusConflict, "Nothing was revoked: "+err.Error()+".")

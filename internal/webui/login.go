@@ -54,7 +54,7 @@ func (c *Console) serveLogin(w http.ResponseWriter, r *http.Request) {
 		c.renderLogin(w, r, http.StatusTooManyRequests, loginForm{Next: next, Wrong: tooManyAttempts})
 		return
 	default:
-		with, wrong := c.checkLogin(r)
+		with, wrong := c.checkLogin(w, r)
 		if wrong != "" {
 			c.renderLogin(w, r, http.StatusUnauthorized, loginForm{Next: next, Wrong: wrong})
 			return

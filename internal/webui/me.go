@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpgateway/internal/inspect"
+	"mcpgateway/internal/requestid"
 )
 
 // Me has the functions for the page on which principals see and change their own data.
@@ -13,8 +14,8 @@ type Me struct {
 	// Grants returns the upstreams that need a grant of the visitor, with the grant if there is one.
 	Grants func(context.Context, *Visitor) ([]Grant, error)
 	// Revoke removes the grant of the visitor for an upstream, and revokes it at its authorization
-	// server. untold is a sentence about why the request to that server failed, or "".
-	Revoke func(ctx context.Context, v *Visitor, upstream string) (untold string, err error)
+	// server. request is the request id. untold is a sentence about why the request to that server failed, or "".
+	Revoke func(ctx context.Context, request string, v *Visitor, upstream string) (untold string, err error)
 	// GrantURL returns the page on which the visitor gives a grant for an upstream.
 	GrantURL func(ctx context.Context, v *Visitor, upstream string) (string, error)
 }
@@ -53,7 +54,7 @@ func (c *Console) me(r *http.Request) (any, error) {
 // serveRevoke removes a grant of the sender.
 func (c *Console) serveRevoke(w http.ResponseWriter, r *http.Request) {
 	upstream := r.PostFormValue("upstream")
-	untold, err := c.Public.Me.Revoke(r.Context(), visitorOf(r), upstream)
+	untold, err := c.Public.Me.Revoke(r.Context(), requestid.Of(w), visitorOf(r), upstream)
 	data, failed := c.me(r)
 	if failed != nil {
 		c.fail(w, r, http.StatusInternalServerError, failed.Error())

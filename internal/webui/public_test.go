@@ -75,11 +75,11 @@ func newPublicConsole(t *testing.T, console bool) (*Console, *clients) {
 	c, f := newTestConsole(t, Options{Public: &Public{
 		Origin: "https://gateway.example", Console: console, Authenticate: of.authenticate,
 		Issuers: []string{"https://idp.example/t1"}, BeginLogin: of.beginLogin,
-		LoggedIn: func(p *call.Principal) { of.logins = append(of.logins, p.Subject) },
+		LoggedIn: func(_ http.ResponseWriter, p *call.Principal) { of.logins = append(of.logins, p.Subject) },
 		MayOpen:  func(p *call.Principal) bool { return p.Subject == "ann" },
 		Me: Me{
 			Grants: func(_ context.Context, v *Visitor) ([]Grant, error) { return []Grant{of.grants[v.Subject]}, nil },
-			Revoke: func(_ context.Context, v *Visitor, upstream string) (string, error) {
+			Revoke: func(_ context.Context, _ string, v *Visitor, upstream string) (string, error) {
 				if upstream == "stuck" {
 					return "", errors.New("it took too long")
 				}

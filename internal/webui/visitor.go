@@ -25,8 +25,8 @@ type Public struct {
 	Authenticate func(r *http.Request, credentials string) (*Visitor, error)
 	// MayOpen reports whether policy opens the console to a principal.
 	MayOpen func(*call.Principal) bool
-	// LoggedIn is called for each login.
-	LoggedIn func(*call.Principal)
+	// LoggedIn is called for each login, before its answer is written to w.
+	LoggedIn func(w http.ResponseWriter, p *call.Principal)
 	// Issuers are the issuers at which users can log in with the browser. BeginLogin redirects a browser to one of
 	// them; the browser comes back to [Console.Enter]. Its error is for the user.
 	Issuers    []string
@@ -116,7 +116,7 @@ func (c *Console) noSuchPage(w http.ResponseWriter, r *http.Request) {
 }
 
 // checkLogin returns the session of a person who has given credentials. wrong says what is wrong with them.
-func (c *Console) checkLogin(r *http.Request) (with session, wrong string) {
+func (c *Console) checkLogin(w http.ResponseWriter, r *http.Request) (with session, wrong string) {
 	text := credentialsIn(r.PostFormValue("token"))
 	if c.Public == nil {
 		if !c.isToken(text) {
@@ -127,11 +127,11 @@ func (c *Console) checkLogin(r *http.Request) (with session, wrong string) {
 	if text == "" || strings.ContainsAny(text, " \t\r\n") {
 		return session{}, "An API key or an access token is one word."
 	}
-	return c.checkVisitor(r, text)
+	return c.checkVisitor(w, r, text)
 }
 
 // checkVisitor returns the session of a principal with these credentials. wrong says what is wrong with them.
-func (c *Console) checkVisitor(r *http.Request, credentials string) (with session, wrong string) {
+func (c *Console) checkVisitor(w http.ResponseWriter, r *http.Request, credentials string) (with session, wrong string) {
 	v, err := c.Public.Authenticate(r, credentials)
 	if refused, ok := errors.AsType[Refused](err); ok {
 		return session{}, "The gateway refuses this: " + string(refused) + "."
@@ -139,6 +139,6 @@ func (c *Console) checkVisitor(r *http.Request, credentials string) (with sessio
 	if err != nil {
 		return session{}, "The gateway cannot check this now. Try again."
 	}
-	c.Public.LoggedIn(v.Principal)
+	c.Public.LoggedIn(w, v.Principal)
 	return session{owner: v.Identity(), credentials: credentials}, ""
 }

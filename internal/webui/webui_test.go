@@ -23,6 +23,7 @@ import (
 	"mcpgateway/internal/namespace"
 	"mcpgateway/internal/policy"
 	"mcpgateway/internal/profile"
+	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/wire"
 )
@@ -166,7 +167,7 @@ func (q request) to(h http.Handler) *httptest.ResponseRecorder {
 		r.AddCookie(c)
 	}
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
+	requestid.Handler(h).ServeHTTP(w, r)
 	return w
 }
 
