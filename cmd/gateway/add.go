@@ -265,9 +265,9 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if change == nil {
-		fmt.Fprintf(out, "%s is added to %s.\n", name, e.name)
+		folded(out, "%s is added to %s.\n", name, e.name)
 	} else {
-		fmt.Fprintf(out, "%s is replaced in %s.\n", name, e.name)
+		folded(out, "%s is replaced in %s.\n", name, e.name)
 		change.print(out)
 		e.tellUnused(out, before)
 	}
@@ -275,14 +275,14 @@ func (o *addOptions) run(cmd *cobra.Command, args []string) error {
 		im.Variables[i].Uses = nil // they are on the command line
 	}
 	e.tell(out, im.Variables)
-	next := "check "
+	next, in := "check ", ""
 	if o.oauth {
 		next = "login "
 	}
-	if next += name; o.file != "" {
-		next += " -c " + shellWord(o.file)
+	if o.file != "" {
+		in = " -c " + shellWord(o.file)
 	}
-	fmt.Fprintf(out, "Next: gateway %s\n", next)
+	fmt.Fprintln(out, brokenCommand(console.Columns(out), "Next: gateway "+next+name, in))
 	if o.oauth && e.before != nil {
 		folded(out, "%s", callersGrant(e.before))
 	}

@@ -114,6 +114,7 @@ func newRoot() *cobra.Command {
 	// The commands of cobra accept any word as a verb or a shell and print their help.
 	root.InitDefaultHelpCmd()
 	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Example = "  gateway help add\n  gateway help completion bash"
 		help.Args = func(_ *cobra.Command, args []string) error {
 			if found, _, err := root.Find(args); err != nil || found == root && len(args) > 0 {
 				return usageError{fmt.Errorf("unknown verb %q%s", args[0], didYouMeanVerb(root, args[0]))}
@@ -124,6 +125,14 @@ func newRoot() *cobra.Command {
 	root.InitDefaultCompletionCmd()
 	if shells, _, err := root.Find([]string{"completion"}); err == nil {
 		shells.Example = "  gateway completion bash > /etc/bash_completion.d/gateway\n  source <(gateway completion zsh)\n  gateway completion fish | source"
+		for _, shell := range shells.Commands() {
+			shell.Example = map[string]string{
+				"bash":       "  source <(gateway completion bash)\n  gateway completion bash > /etc/bash_completion.d/gateway",
+				"zsh":        "  source <(gateway completion zsh)",
+				"fish":       "  gateway completion fish | source",
+				"powershell": "  gateway completion powershell | Out-String | Invoke-Expression",
+			}[shell.Name()]
+		}
 		shells.Args, shells.RunE = noArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
 	return root

@@ -310,7 +310,7 @@ func (e *edited) tell(out io.Writer, variables []hostimport.Variable) {
 		}
 	}
 	if len(moved) > 0 {
-		fmt.Fprintf(out, "%s has the values of:\n  %s\n", e.env.Name, strings.Join(moved, "\n  "))
+		folded(out, "%s has the values of:\n  %s\n", e.env.Name, strings.Join(moved, "\n  "))
 		if e.env.OthersMayRead() {
 			folded(out, "Other users of this machine may read that file. To change this: chmod 600 %s\n", e.env.Name)
 		}

@@ -27,16 +27,16 @@ func greet(out *console.Screen, g *gateway.Gateway, source, moved string) {
 	// A host without a key requests a token from the issuer by itself; a shell does not.
 	keys := slices.Contains(g.AuthModes(), config.AuthKey)
 	entry := [][]string{{`"type": "http"`, `"url": ` + quoted(url)}}
-	curl := []string{"curl -sS " + url}
+	curl := []string{"  curl -sS " + url}
 	where := ""
 	if keys {
 		entry = append(entry, []string{`"headers": {"Authorization": "Bearer KEY"}`})
 	}
 	if keys || slices.Contains(g.AuthModes(), config.AuthJWT) {
-		curl = append(curl, "-H 'Authorization: Bearer KEY'")
+		curl = append(curl, " -H 'Authorization: Bearer KEY'")
 		where = ", with a key or a token for KEY"
 	}
-	curl = append(curl, "-H 'Content-Type: application/json'", `-d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'`)
+	curl = append(curl, " -H 'Content-Type: application/json'", ` -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'`)
 	listening := ""
 	if own := g.URL(); own != url {
 		listening = "   (here: " + own + ")"
@@ -70,7 +70,7 @@ Paste into your host's configuration (mcp.json, …):
 
 %s
 
-`, where, broken(columns, "  "+strings.Join(curl, " "), "  "+strings.Join(curl, " \\\n    ")))
+`, where, brokenCommand(columns, curl...))
 }
 
 // nextStep says what to do after the greeting. command starts the gateway in a shell.
@@ -97,6 +97,13 @@ func broken(columns int, one, several string) string {
 		return one
 	}
 	return several
+}
+
+// brokenCommand returns a command for a shell, which consists of these parts: on one line, or if that is too wide for the
+// terminal with a line for each part, so that it can still be copied. Each part but the first begins with a space, or is empty.
+func brokenCommand(columns int, parts ...string) string {
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	return broken(columns, strings.Join(parts, ""), strings.Join(parts, " \\\n   "))
 }
 
 // stdioEntry is the entry with which a host starts this gateway, with absolute paths: hosts

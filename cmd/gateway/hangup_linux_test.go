@@ -46,6 +46,23 @@ func (l *lines) String() string {
 	return text
 }
 
+// wait waits for a text in the output.
+func (l *lines) wait(t *testing.T, text string) {
+	t.Helper()
+	patience := time.After(30 * time.Second)
+	for {
+		soFar, more := l.soFar()
+		if strings.Contains(soFar, text) {
+			return
+		}
+		select {
+		case <-more:
+		case <-patience:
+			t.Fatalf("the gateway did not print %q but\n%s", text, soFar)
+		}
+	}
+}
+
 // openTerminal opens a pseudo-terminal: the side of the user, and the side of programs.
 func openTerminal(t *testing.T) (terminal, inside *os.File) {
 	t.Helper()
@@ -100,26 +117,11 @@ func TestHangup(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	defer cmd.Process.Kill()
-	wait := func(text string) {
-		t.Helper()
-		patience := time.After(30 * time.Second)
-		for {
-			soFar, more := said.soFar()
-			if strings.Contains(soFar, text) {
-				return
-			}
-			select {
-			case <-more:
-			case <-patience:
-				t.Fatalf("the gateway did not print %q but\n%s", text, soFar)
-			}
-		}
-	}
-	wait("the gateway starts")
+	said.wait(t, "the gateway starts")
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	wait("configuration reloaded")
+	said.wait(t, "configuration reloaded")
 	terminal.Close()
 	select {
 	case err := <-ended:

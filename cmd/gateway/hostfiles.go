@@ -117,8 +117,8 @@ func (e *edited) merge(cmd *cobra.Command, files []hostimport.File) (int, error)
 		names = append(names, s.Name)
 	}
 	if len(names) == 0 {
-		_, err := fmt.Fprintf(out, "Nothing is new for %s.\n", e.name)
-		return 0, err
+		folded(out, "Nothing is new for %s.\n", e.name)
+		return 0, nil
 	}
 	if err := e.add(im); err != nil {
 		return 0, err
@@ -131,7 +131,7 @@ func (e *edited) merge(cmd *cobra.Command, files []hostimport.File) (int, error)
 	if err := e.save(stderr, names...); err != nil {
 		return 0, err
 	}
-	fmt.Fprintf(out, "Added to %s:\n  %s\n", e.name, strings.Join(names, "\n  "))
+	folded(out, "Added to %s:\n  %s\n", e.name, strings.Join(names, "\n  "))
 	e.tell(out, im.Variables)
 	tellMissingFiles(out, after, names)
 	return len(names), nil

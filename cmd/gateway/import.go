@@ -80,7 +80,8 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 		}
 		n, err := e.merge(cmd, files)
 		if n > 0 {
-			fmt.Fprintf(cmd.OutOrStdout(), "Next: gateway check%s\n", withConfig(o.file))
+			out := cmd.OutOrStdout()
+			fmt.Fprintln(out, brokenCommand(console.Columns(out), "Next: gateway check", withConfig(o.file)))
 		}
 		return err
 	}
@@ -263,7 +264,7 @@ func (o *importOptions) tell(stderr io.Writer, im *hostimport.Result) {
 		}
 		tellMissingFiles(stderr, cfg, names)
 	}
-	fmt.Fprintf(stderr, "Then: gateway check -c %s\n", shellWord(o.out))
+	fmt.Fprintln(stderr, brokenCommand(console.Columns(stderr), "Then: gateway check", " -c "+shellWord(o.out)))
 }
 
 // withConfig is the flag of a command that names a configuration, "" for the one that run would use.

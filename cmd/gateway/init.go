@@ -92,14 +92,17 @@ func (o *initOptions) run(cmd *cobra.Command, name string) error {
 			return err
 		}
 	}
+	columns := console.Columns(out)
 	fmt.Fprintln(out, "\nNext:")
 	if imported == 0 {
-		fmt.Fprintf(out, "  gateway add NAME%s -- COMMAND   # or: gateway add NAME URL%[1]s\n", in)
+		fmt.Fprintln(out, broken(columns, "  gateway add NAME"+in+" -- COMMAND   # or: gateway add NAME URL"+in,
+			brokenCommand(columns, "  gateway add NAME", in, " -- COMMAND")+"\n  # or:\n"+brokenCommand(columns, "  gateway add NAME URL", in)))
 	}
 	if !take && len(files) > 0 {
-		fmt.Fprintf(out, "  gateway import --merge%s        # the servers of your hosts\n", in)
+		merge := brokenCommand(columns, "  gateway import --merge", in)
+		fmt.Fprintln(out, broken(columns, merge+"        # the servers of your hosts", "  # the servers of your hosts:\n"+merge))
 	}
-	fmt.Fprintf(out, "  gateway check%s\n  gateway run%s\n", in, in)
+	fmt.Fprintf(out, "%s\n%s\n", brokenCommand(columns, "  gateway check", in), brokenCommand(columns, "  gateway run", in))
 	return nil
 }
 
@@ -149,9 +152,9 @@ func writeNew(ctx context.Context, out io.Writer, name string, force bool) error
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s is written.\n", name)
+	folded(out, "%s is written.\n", name)
 	if kept != "" {
-		fmt.Fprintf(out, "The file before is kept as %s.\n", kept)
+		folded(out, "The file before is kept as %s.\n", kept)
 	}
 	at := filepath.Join(filepath.Dir(name), schemaFile)
 	schema, err := hostconfig.Read(at)
@@ -164,7 +167,7 @@ func writeNew(ctx context.Context, out io.Writer, name string, force bool) error
 	if err := writeSchema(schema.Name); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s is its JSON Schema, for editors.\n", schema.Name)
+	folded(out, "%s is its JSON Schema, for editors.\n", schema.Name)
 	return nil
 }
 

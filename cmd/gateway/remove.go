@@ -67,7 +67,7 @@ func (o *runOptions) remove(cmd *cobra.Command, name string) error {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s is removed from %s.\n", name, e.name)
+	folded(out, "%s is removed from %s.\n", name, e.name)
 	if left := e.globsLeft(after); len(left) > 0 {
 		folded(out, "These globs were for %s and match nothing now:\n  %s\n", name, strings.Join(left, "\n  "))
 	}
@@ -165,7 +165,7 @@ var variableRef = regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)`)
 // tellUnused names the variables of the env_file to which only the text before referred.
 func (e *edited) tellUnused(out io.Writer, before string) {
 	if left := e.unusedSince(before); len(left) > 0 {
-		fmt.Fprintf(out, "%s still has values that nothing refers to:\n  %s\n", e.env.Name, strings.Join(left, "\n  "))
+		folded(out, "%s still has values that nothing refers to:\n  %s\n", e.env.Name, strings.Join(left, "\n  "))
 	}
 }
 

@@ -2,12 +2,15 @@ package main
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -38,8 +41,12 @@ func onTerminal(t *testing.T, do func(inside *os.File)) []string {
 	}()
 	do(inside)
 	inside.Close()
-	text := escapes.ReplaceAllString(<-read, "")
-	return strings.FieldsFunc(text, func(r rune) bool { return r == '\r' || r == '\n' })
+	return terminalLines(<-read)
+}
+
+// terminalLines returns the lines that were printed on a terminal, without its escapes.
+func terminalLines(text string) []string {
+	return strings.FieldsFunc(escapes.ReplaceAllString(text, ""), func(r rune) bool { return r == '\r' || r == '\n' })
 }
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
@@ -80,6 +87,76 @@ func TestStdioOnATerminal(t *testing.T) {
 	}
 }
 
+// A gateway that runs in a terminal has one line for the start of each upstream, although the terminal gets the log too. The
+// levels of the log have colors, unless NO_COLOR is set.
+func TestRunOnATerminal(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(dir+"/empty", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const file = "upstreams:\n  up-here: {command: gateway, args: [stdio, --log-level, error], cwd: empty}\n  up-gone: {command: /no/such/program}\n" +
+		"telemetry: {audit: {sync: true}} # a warning\n"
+	if err := os.WriteFile(dir+"/gateway.yaml", []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, noColor := range []string{"", "1"} {
+		terminal, inside := openTerminal(t)
+		cmd := &exec.Cmd{
+			Path: self, Args: []string{"gateway", "run", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"}, Dir: dir,
+			Env:   append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir+"/.config", "XDG_STATE_HOME="+dir+"/.state", "TERM=xterm", "NO_COLOR="+noColor),
+			Stdin: inside, Stdout: inside, Stderr: inside,
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer cmd.Process.Kill()
+		inside.Close()
+		said, read := &lines{}, make(chan struct{})
+		go func() {
+			_, _ = io.Copy(said, terminal) // until EIO, when the gateway has ended
+			close(read)
+		}()
+		said.wait(t, "legacy 2025-11-25")
+		said.wait(t, "there is no file")
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the gateway ended with %v", err)
+		}
+		<-read
+		text := said.String()
+		for _, level := range []string{"\x1b[34mINFO\x1b[0m", "\x1b[33mWARN\x1b[0m"} {
+			if noColor == "" && !strings.Contains(text, "  "+level+"  ") {
+				t.Errorf("%q is missing in\n%q", level, text)
+			}
+		}
+		if noColor != "" && colors.MatchString(text) {
+			t.Errorf("with NO_COLOR there are colors in\n%q", text)
+		}
+		starts := map[string]int{}
+		for _, line := range terminalLines(text) {
+			if w := console.Width(line); w > helpColumns && !strings.Contains(line, `"/`) { // paths cannot be broken
+				t.Errorf("%d columns: %s", w, line)
+			}
+			for _, name := range []string{"up-here", "up-gone", "the gateway starts", "upstreams have started"} {
+				if strings.Contains(line, name) && !strings.HasPrefix(line, "Serving ") && !strings.HasPrefix(line, "waiting for ") {
+					starts[name]++
+				}
+			}
+		}
+		if want := (map[string]int{"up-here": 1, "up-gone": 1}); !maps.Equal(starts, want) {
+			t.Errorf("%v lines have the start of the gateway and of upstreams, want %v, in\n%s", starts, want, text)
+		}
+	}
+}
+
+var colors = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
 // Each verb's messages, results and errors fit a terminal of 80 columns, except for words that are wider themselves.
 func TestMessagesFitTheTerminal(t *testing.T) {
 	home, err := os.MkdirTemp("", "w") // shorter than t.TempDir: an entry of a host has the path on a line with other words
@@ -95,8 +172,12 @@ func TestMessagesFitTheTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const long = "a-server-whose-name-is-long"
+	const (
+		long     = "a-server-whose-name-is-long"
+		longPath = "a-folder-whose-name-is-long/another-folder-in-it/gateway.yaml"
+	)
 	for name, text := range map[string]string{
+		".claude.json":    `{"mcpServers": {"files": {"command": "cat"}}}`,
 		"own/bad.yaml":    "upstreamz: {}\nlisten: [1, 2]\n",
 		"own/pinned.yaml": "upstreams: {a: {command: cat, pin: true, disabled: true}, b: {command: cat, disabled: true}}\n",
 		"own/user.yaml":   "upstreams: {tickets: {url: 'http://127.0.0.1:1/mcp', auth: {kind: user}}}\n",
@@ -121,7 +202,10 @@ func TestMessagesFitTheTerminal(t *testing.T) {
 			"add", "add x foo", "add 'bad", "remove x", "stdio -c nofile.yaml", "run -c nofile.yaml", "run --listen foo", "completion nosuchshell", "help nothing",
 		}},
 		{"own", []string{
-			"init --yes", "init", "add files -- npx -y @modelcontextprotocol/server-filesystem /a/folder/with/a/long/name",
+			"init --yes", "init", "init " + longPath, "init " + longPath + " --force", "init " + longPath + " --force --import",
+			"add x -c " + longPath + " -- cat", "add x --replace -c " + longPath + " --env A_TOKEN=x -- cat", "remove x -c " + longPath,
+			"import --merge mcp.json -c " + longPath, "import --merge mcp.json -c " + longPath, "import mcp.json -o new-" + longPath,
+			"add files -- npx -y @modelcontextprotocol/server-filesystem /a/folder/with/a/long/name",
 			"add files -- npx", "add search https://mcp.example.com/mcp --header Authorization:secret-value",
 			"add tickets https://mcp.example.com/mcp --oauth", "add x htp://foo", "remove fils", "remove search", "remove search",
 			"check --offline", "check -c bad.yaml", "run -c bad.yaml", "stdio -c bad.yaml", "check -c down.yaml", "list -c down.yaml",
