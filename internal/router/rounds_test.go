@@ -310,6 +310,31 @@ func TestURLsRequired(t *testing.T) {
 			t.Errorf("%s %q %v", diff, key, ok)
 		}
 	})
+	after := func() *fakeUpstream { // a round
+		up := urls()
+		required := up.answer
+		up.answer = func(ctx context.Context, c *call.Call) (call.Result, error) {
+			if wire.ValueOf(c.Params).Get("inputResponses").Exists() {
+				return required(ctx, c)
+			}
+			return call.Result{Raw: wire.Raw(firstRound), Revision: wire.Rev20260728}, nil
+		}
+		return up
+	}
+	t.Run("legacy, after a round", func(t *testing.T) {
+		h := newTestRouter(t, after(), filesSource(t))
+		_, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, params, &answering{}))
+		rpc := wantFault(t, err, -32042)
+		_, note, ok := h.ElicitationCompleted("files", "", wire.Raw(`{"elicitationId":"1"}`))
+		if own := wire.ValueOf(note).Get("elicitationId").Str(); !ok || !strings.Contains(string(rpc.Data), `"elicitationId":"`+own+`"`) {
+			t.Errorf("got %s; completed as %s, %v", rpc.Data, note, ok)
+		}
+	})
+	t.Run("modern, after a round inside of an own tool", func(t *testing.T) {
+		h := routerWithOwn(t, after(), through, allowRead)
+		_, err := h.Handle(t.Context(), callOf(wire.Rev20260728, allCaps, `{"name":"through","arguments":`+params+`}`, &answering{}))
+		wantFault(t, err, -32603)
+	})
 }
 
 // A call whose user has to open a page first counts as that, in metrics, log and audit.
@@ -339,6 +364,15 @@ func TestURLRequiredIsAnOutcome(t *testing.T) {
 		if end := audited[len(audited)-1]; !strings.Contains(end, `"outcome":"url_required"`+code+`,"reason":"the server answered`) {
 			t.Errorf("%s: the audit has %s", revision, end)
 		}
+	}
+
+	// An own tool may pass on the error of the tool that it calls.
+	h, w := routerWithOwn(t, urls(), through, allowRead), &watcher{on: true}
+	h.watcher = w
+	_, err := h.Handle(t.Context(), callOf(wire.Rev20251125, allCaps, `{"name":"through","arguments":`+params+`}`, &recorder{}))
+	wantFault(t, err, -32042)
+	if len(w.got) != 2 || w.got[0].Outcome != outcomeURLRequired || w.got[1].Outcome != outcomeURLRequired || !w.got[1].Own {
+		t.Errorf("the watcher got %+v", w.got)
 	}
 }
 

@@ -244,7 +244,8 @@ func TestRefusedAndAbsentLookTheSame(t *testing.T) {
 	close(h.started)
 	_, refused := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__remove"}`, &recorder{}))
 	_, absent := h.Handle(t.Context(), newCall("tools/call", `{"name":"files__rEmove"}`, &recorder{}))
-	if a, b := refused.Error(), strings.Replace(absent.Error(), "rEmove", "remove", 1); a != b {
+	whole := func(err error) string { rpc := wantFault(t, err, -32602); return string(rpc.Append(nil)) + rpc.Extra }
+	if a, b := whole(refused), strings.Replace(whole(absent), "rEmove", "remove", 1); a != b {
 		t.Errorf("refused: %s\nabsent:  %s", a, b)
 	}
 }

@@ -52,7 +52,13 @@ func (f *forwarding) conclude(ctx context.Context, down *call.Call, res call.Res
 	case !f.method.Rounds:
 		return call.Result{}, wire.Errorf(wire.CodeInternal, "the upstream asked for input in answer to %s, where it may not", f.call.Method)
 	case !f.call.TakesRounds:
-		return bridge.AnswerRounds(ctx, down, res, f.upstream.Do)
+		return bridge.AnswerRounds(ctx, down, res, func(ctx context.Context, down *call.Call) (call.Result, error) {
+			res, err := f.upstream.Do(ctx, down)
+			if err != nil { // it may require URLs, as the first answer may
+				return f.conclude(ctx, down, res, err)
+			}
+			return res, nil
+		})
 	}
 	if res.Raw, err = f.relay(res.Raw); err != nil {
 		return call.Result{}, err
