@@ -41,16 +41,19 @@ func TestConsoleLines(t *testing.T) {
 		log.Warn("several\nlines\x1b[31m", zap.String("none", ""), zap.Strings("nobody", nil), zap.String("who", "a\r\nb\u202ec\u009b2J\U000e0041é　\x7f"),
 			zap.Int("zero", 0), zap.Strings("all", []string{"e\u202eve"}), zap.Error(errors.New("bad\u200b")), zap.String("word", "a/é.c"), zap.String("filler", "\u3164"), zap.String("escape", `\u3164`))
 		log.Info("alone", zap.String("none", ""))
+		log.Error("worse")
 	}
 	got := logged(t, LogOptions{Format: "console"}, hostile)
 	lines := strings.SplitAfter(got, "\n")
-	if len(lines) != 3 || !strings.HasSuffix(lines[0], "  WARN  several\\nlines\\u001b[31m  "+
-		`who="a\r\nb\u202ec\u009b2J\udb40\udc41é　\u007f" zero=0 all=["e\u202eve"] error="bad\u200b" word=a/é.c filler=\u3164 escape="\\u3164"`+"\n") || !strings.HasSuffix(lines[1], "  INFO  alone\n") {
+	if len(lines) != 4 || !strings.HasSuffix(lines[0], "  WARN  several\\nlines\\u001b[31m  "+
+		`who="a\r\nb\u202ec\u009b2J\udb40\udc41é　\u007f" zero=0 all=["e\u202eve"] error="bad\u200b" word=a/é.c filler=\u3164 escape="\\u3164"`+"\n") || !strings.HasSuffix(lines[1], "  INFO  alone\n") || !strings.HasSuffix(lines[2], "  ERROR  worse\n") {
 		t.Errorf("got %q", got)
 	}
 	colored := logged(t, LogOptions{Format: "console", Colour: true}, hostile)
-	if strings.Count(colored, "\x1b[") != 4 || !strings.Contains(colored, "\x1b[33mWARN\x1b[0m") {
-		t.Errorf("got %q", colored)
+	for i, level := range []string{"\x1b[33mWARN\x1b[0m", "\x1b[34mINFO\x1b[0m", "\x1b[31mERROR\x1b[0m"} {
+		if line := strings.SplitAfter(colored, "\n")[i]; strings.Count(line, "\x1b[") != 2 || !strings.Contains(line, "  "+level+"  ") {
+			t.Errorf("got %q, want %q in color alone", line, level)
+		}
 	}
 }
 

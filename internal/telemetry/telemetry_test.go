@@ -1,10 +1,8 @@
 package telemetry
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -103,19 +101,5 @@ func TestLogGoesThroughWhatStandsBetween(t *testing.T) {
 	flush()
 	if got := between.String(); !strings.Contains(got, `"msg":"visible"`) || read(t, f) != "" {
 		t.Errorf("through it went %q, past it %q", got, read(t, f))
-	}
-}
-
-// Times of lines are in UTC, with milliseconds.
-func TestTimesOfLines(t *testing.T) {
-	var out bytes.Buffer
-	log, closeLog, err := NewLogger(LogOptions{Level: "info", Format: "json", Through: &out})
-	if err != nil {
-		t.Fatal(err)
-	}
-	log.Info("a line")
-	closeLog()
-	if !regexp.MustCompile(`"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`).Match(out.Bytes()) {
-		t.Errorf("the line is %s", out.Bytes())
 	}
 }
