@@ -220,6 +220,8 @@ func TestAdviceForRemoteServers(t *testing.T) {
 			advice: `URL answered HTTP 503 ("` + strings.Repeat("x", diagnose.MaxExcerpt) + `…"): the fault is on its side, or on that of a proxy before it; look into its log`},
 		"500 with a request id": {url: identified, reason: "the server answered HTTP 500 with no content type",
 			advice: `URL answered HTTP 500: the fault is on its side, or on that of a proxy before it; look into its log (request abc-1)`},
+		"503 of a gateway": {url: remote(503, httpconn.TypeJSON, `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"try again later","data":{"requestId":"abc-1"}}}`), reason: "try again later (-32603)",
+			advice: `URL: try again later (-32603) (request abc-1)`},
 		"TLS only": {url: strings.Replace(withTLS.URL, "https:", "http:", 1), reason: "the server refuses initialize (HTTP 400) and offers no HTTP+SSE stream",
 			advice: `URL answered HTTP 400: it speaks TLS: write https:// in url`},
 		"a web page": {url: remote(200, "text/html", "<h1>Sign in</h1>"), reason: "the server answered HTTP 200 with content type text/html",

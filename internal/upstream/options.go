@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"mcpgateway/internal/call"
+	"mcpgateway/internal/plaintext"
 	"mcpgateway/internal/upstream/connector"
 	"mcpgateway/internal/upstream/diagnose"
 	"mcpgateway/internal/upstream/process"
@@ -298,7 +299,13 @@ func (o *Options) advice(why error) string {
 		if f, ok := errors.AsType[*protocol.CallError](why); ok && f.NoCredentials { // the cause says nothing about the server at url
 			return fmt.Sprintf("%s: %v", diagnose.Show(at), f)
 		}
-		return diagnose.Remote(diagnose.RemoteServer{Name: o.Name, URL: at, OneOfSeveral: several, HasCredentials: o.HTTP.HasCredentials(), Mask: o.Mask}, why)
+		text := diagnose.Remote(diagnose.RemoteServer{Name: o.Name, URL: at, OneOfSeveral: several, HasCredentials: o.HTTP.HasCredentials(), Mask: o.Mask}, why)
+		if e, ok := errors.AsType[*wire.Error](why); ok { // a gateway has its request id there
+			if id := wire.ValueOf(e.Data).Get("requestId").Str(); id != "" {
+				text += diagnose.RequestMark + plaintext.Line(id, diagnose.MaxExcerpt) + ")"
+			}
+		}
+		return text
 	default:
 		return why.Error()
 	}
