@@ -206,6 +206,8 @@ func TestAdviceForRemoteServers(t *testing.T) {
 			advice: `URL answered HTTP 403 ("no admin"): it refuses a request without credentials, or does not let this machine in; if it wants credentials, give them under headers, such as Authorization: "Bearer ${TOKEN}", or under auth`},
 		"404": {url: remote(404, "text/plain", ""), reason: "the server refuses initialize (HTTP 404) and offers no HTTP+SSE stream",
 			advice: `URL answered HTTP 404: check the path of url; servers often serve MCP at /mcp, and older ones at /sse`},
+		"501": {url: remote(501, "text/html", "<h1>POST is not implemented</h1>"), reason: "the server answered HTTP 501 with content type text/html",
+			advice: `URL answered HTTP 501: check the path of url; servers often serve MCP at /mcp, and older ones at /sse`},
 		"502": {url: remote(502, "text/plain", ""), reason: "the server answered HTTP 502 with content type text/plain",
 			advice: `URL answered HTTP 502: the fault is on its side, or on that of a proxy before it; look into its log`},
 		"500 with a text": {url: remote(500, "text/plain", "database is\n\tlocked\x1b[31m for "+secret), reason: "the server answered HTTP 500 with content type text/plain", header: "X-API-Key",

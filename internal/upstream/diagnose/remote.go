@@ -124,7 +124,7 @@ func (s RemoteServer) statusAdvice(r HTTPError) string {
 		return "it knows who is asking and refuses; check the rights of the credentials under headers, and whether it lets this machine in"
 	case status == http.StatusNotFound && strings.Contains(s.URL.Path, "/mcp/"):
 		return "check the path of url; after /mcp/ a gateway expects the name of one of its profiles"
-	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
+	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented: // of POST
 		return "check the path of url; servers often serve MCP at /mcp, and older ones at /sse"
 	case status == http.StatusTooManyRequests:
 		return "it is asked too often; it is tried again"
