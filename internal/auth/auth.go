@@ -88,15 +88,46 @@ func New(o Options) (*Authenticator, error) {
 // Authenticate returns the sender of a request to an endpoint. The error is a [*Denied], or
 // that of the request's context.
 func (a *Authenticator) Authenticate(r *http.Request, at endpoint.Endpoint) (*Sender, error) {
+	sender, fail, err := a.senderOf(r, at)
+	if fail != nil {
+		err = a.deny(r, fail)
+	}
+	return sender, err
+}
+
+// AuthenticatePage is Authenticate for pages for people, who may open one before they log in: a request without
+// credentials ([Denied.Missing]) does not count as a failure.
+func (a *Authenticator) AuthenticatePage(r *http.Request, at endpoint.Endpoint) (*Sender, error) {
+	sender, fail, err := a.senderOf(r, at)
+	switch {
+	case fail.isMissing():
+		err = a.denied(r, fail)
+	case fail != nil:
+		err = a.deny(r, fail)
+	}
+	return sender, err
+}
+
+// TooManyAttempts counts a login that is refused unseen, because too many have failed, and returns its error.
+func (a *Authenticator) TooManyAttempts() *Denied { return a.deny(new(http.Request), errAttempts) }
+
+// senderOf returns the sender of a request, or why there is none. The error is that of the request's context.
+func (a *Authenticator) senderOf(r *http.Request, at endpoint.Endpoint) (*Sender, *failure, error) {
 	sender, fail := a.authenticate(r, at)
-	if fail == nil {
-		return sender, nil
+	if fail != nil && r.Context().Err() != nil {
+		return nil, nil, r.Context().Err()
 	}
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
+	return sender, fail, nil
+}
+
+// deny counts a failure, and returns its error.
+func (a *Authenticator) deny(r *http.Request, fail *failure) *Denied {
 	a.metrics.failures.WithLabelValues(fail.reason).Inc()
-	return nil, &Denied{fail, a.challengeFor(r, fail), a.logCategory(r, fail), a.logField(r, fail)}
+	return a.denied(r, fail)
+}
+
+func (a *Authenticator) denied(r *http.Request, fail *failure) *Denied {
+	return &Denied{fail, a.challengeFor(r, fail), a.logCategory(r, fail), a.logField(r, fail)}
 }
 
 // authenticate verifies the credentials of a request.

@@ -55,11 +55,13 @@ var (
 	errScope          = &failure{reason: "scope", status: http.StatusForbidden, code: "insufficient_scope", message: "the token lacks a scope that this server requires of every token", signed: true}
 	errUnavailable    = &failure{reason: "unavailable", status: http.StatusServiceUnavailable, message: "the keys of the issuer cannot be fetched, so the token cannot be verified; try again later"}
 
+	errAttempts = &failure{reason: "attempts", status: http.StatusTooManyRequests, message: "too many logins have failed, so this one was not tried"}
+
 	errCertificate = unauthorized("certificate", "the client certificate does not belong to a known principal")
 
 	failures = []*failure{
 		errMissing, errScheme, errMalformed, errTwoCredentials, errTooLarge, errKeyUnknown, errKeyExpired, errNotAccessToken, errAlgorithm, errIssuer,
-		errSignature, errAudience, errExpired, errNotYetValid, errClaims, errBinding, errScope, errUnavailable, errCertificate,
+		errSignature, errAudience, errExpired, errNotYetValid, errClaims, errBinding, errScope, errUnavailable, errAttempts, errCertificate,
 	}
 )
 
@@ -69,6 +71,9 @@ func malformed(claim string) *failure {
 	f.claim = claim
 	return &f
 }
+
+// isMissing is [Denied.Missing]. It is false for nil.
+func (f *failure) isMissing() bool { return f == errMissing || f == errScheme }
 
 // Error returns the reason.
 func (f *failure) Error() string { return "authentication failed: " + f.reason }
@@ -92,7 +97,7 @@ func (e *Denied) Public() string { return e.fail.message }
 func (e *Denied) Reason() string { return e.fail.reason }
 
 // Missing reports whether the request has no credentials of a kind that is accepted.
-func (e *Denied) Missing() bool { return e.fail == errMissing || e.fail == errScheme }
+func (e *Denied) Missing() bool { return e.fail.isMissing() }
 
 // Status returns the HTTP status: 401, 403 if a token lacks scopes, 400 for malformed or
 // contradictory headers, 503 while tokens cannot be verified.

@@ -35,8 +35,10 @@ type WebOptions struct {
 	// Without a link that is known, upstream is "" and principal nil. It may be nil.
 	Failed func(rw http.ResponseWriter, upstream string, principal *call.Principal, err error)
 	// LoggedIn returns the principal who has logged in to the gateway itself with the browser that sent a
-	// request, nil for none. It may be nil.
-	LoggedIn func(*http.Request) *call.Principal
+	// request, nil for none. It is called before the answer is written to rw. It may be nil.
+	LoggedIn func(rw http.ResponseWriter, r *http.Request) *call.Principal
+	// HowToLogIn says what lets the gateway know a principal in a browser. The page shows it to its user after a colon.
+	HowToLogIn func(*call.Principal) string
 	// Authenticated answers the request with which a browser ends a login that [Web.BeginLogin] began: with an access
 	// token of its user for the gateway, or with the reason why there is none, which is for that user. It may be nil.
 	Authenticated func(rw http.ResponseWriter, r *http.Request, next, token string, err error)
@@ -284,7 +286,7 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 	}
 	browser := rand.Text()
 	if w.o.LoggedIn != nil {
-		if p := w.o.LoggedIn(r); p != nil && p.Identity() == l.principal().Identity() {
+		if p := w.o.LoggedIn(rw, r); p != nil && p.Identity() == l.principal().Identity() {
 			w.grant(rw, r, l, id, browser)
 			return
 		}
@@ -300,7 +302,7 @@ func (w *Web) start(rw http.ResponseWriter, r *http.Request) {
 	}
 	base, err := url.Parse(w.o.Base())
 	if err != nil || !isLoopback(base.Hostname()) || !origin.IsLocal(r) {
-		w.fail(rw, l, failf("the gateway cannot authenticate you in this browser: its configuration needs auth.login for the issuer of your account"))
+		w.fail(rw, l, failf("the gateway cannot authenticate you in this browser: %s", w.o.HowToLogIn(l.principal())))
 		return
 	}
 	w.grant(rw, r, l, id, browser)

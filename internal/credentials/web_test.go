@@ -50,7 +50,8 @@ func newSite(t *testing.T) *site {
 	var err error
 	s.Web, err = NewWeb(WebOptions{
 		Base: func() string { return s.base }, Source: func(name string) *Source { return map[string]*Source{"up": s.source}[name] }, Now: s.clock.now,
-		Logins: []BrowserLogin{{Authority: Authority{Client: Client{ID: "gw", Secret: "pass"}, Issuer: s.idp.URL}}},
+		Logins:     []BrowserLogin{{Authority: Authority{Client: Client{ID: "gw", Secret: "pass"}, Issuer: s.idp.URL}}},
+		HowToLogIn: func(p *call.Principal) string { return p.Subject + " logs in elsewhere" },
 		Granted: func(_ http.ResponseWriter, upstream string, principal *call.Principal, id string) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -142,7 +143,7 @@ func TestUnauthenticatedLink(t *testing.T) {
 	} {
 		s.change = change
 		other := &call.Principal{Subject: name, AuthMethod: "api-key"}
-		s.ends(browser(t), s.link(other), 403, "its configuration needs auth.login")
+		s.ends(browser(t), s.link(other), 403, "the gateway cannot authenticate you in this browser: "+name+" logs in elsewhere.")
 		if !s.source.NeedsGrant(other) {
 			t.Errorf("%s: there is a grant", name)
 		}
@@ -155,7 +156,7 @@ func TestUnauthenticatedLink(t *testing.T) {
 	link := s.link(&call.Principal{Subject: "y", AuthMethod: "api-key"})
 	local := s.base
 	s.base = "https://gateway.example.com"
-	s.ends(browser(t), strings.Replace(link, s.base, local, 1), 403, "its configuration needs auth.login")
+	s.ends(browser(t), strings.Replace(link, s.base, local, 1), 403, "y logs in elsewhere")
 }
 
 // A user is not sent to the authorization server for a grant that nothing would keep.

@@ -81,14 +81,18 @@ func (s *Server) countRefused(level zapcore.Level, what string, w http.ResponseW
 // drainingStream is the category of refused streams while the server drains. Clients ask for theirs again each second.
 const drainingStream = refusedDraining + " stream"
 
-// countRefusedIn is countRefused with the category of the line, of which there are few.
+// countRefusedIn is countRefused with the category of the line, of which there are few. A status of 0 is not known.
 func (s *Server) countRefusedIn(level zapcore.Level, what, category string, w http.ResponseWriter, r *http.Request, status int, reason string, fields ...zap.Field) {
 	s.options.Metrics.Refused.WithLabelValues(reason).Inc()
 	log := s.ratelog
 	if category == drainingStream {
 		log = s.sums
 	}
-	log.LogCategory(level, what, category, append(fields, zap.Int("status", status), zap.String("kind", reason),
+	answer := zap.Skip()
+	if status != 0 {
+		answer = zap.Int("status", status)
+	}
+	log.LogCategory(level, what, category, append(fields, answer, zap.String("kind", reason),
 		zap.String("http_method", clip(r.Method)), zap.String("remote", r.RemoteAddr), zap.String("request", requestid.Of(w)))...)
 }
 
@@ -107,27 +111,38 @@ func (s *Server) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, e
 		return
 	}
 	challenge, f := "Bearer", &refusal{status: http.StatusUnauthorized, reason: "authentication is required"}
-	level, category, why := zapcore.InfoLevel, refusedCredentials, zap.Skip()
 	if d := (Denial)(nil); errors.As(err, &d) {
 		challenge, f.status, f.reason = d.Challenge(), d.Status(), d.Public()
-		level, category, why = d.Log()
 	}
 	if challenge != "" {
 		w.Header().Set("WWW-Authenticate", challenge)
 	}
-	s.countRefusedIn(level, "authentication failed", category, w, r, f.status, refusedCredentials, why)
+	s.countUnauthenticated(w, r, f.status, err)
 	s.answerRefused(w, f)
+}
+
+func (s *Server) countUnauthenticated(w http.ResponseWriter, r *http.Request, status int, err error, fields ...zap.Field) {
+	level, category, why := zapcore.InfoLevel, refusedCredentials, zap.Skip()
+	if d := (Denial)(nil); errors.As(err, &d) {
+		level, category, why = d.Log()
+	}
+	s.countRefusedIn(level, "authentication failed", category, w, r, status, refusedCredentials, append(fields, why)...)
+}
+
+// RefusedOnPage counts and logs a request for a page for people that had credentials with which Options.Authenticate
+// would have returned this error. The caller answers it, so the line has the path and no status.
+func (s *Server) RefusedOnPage(w http.ResponseWriter, r *http.Request, err error) {
+	if none := (*NoEndpoint)(nil); errors.As(err, &none) {
+		s.countNoEndpoint(w, r, 0, none)
+		return
+	}
+	s.countUnauthenticated(w, r, 0, err, pathOf(r))
 }
 
 // refuseEndpoint answers a request to an endpoint that does not exist for its sender. The
 // answer must not differ from that for any other path.
 func (s *Server) refuseEndpoint(w http.ResponseWriter, r *http.Request, none *NoEndpoint) {
-	category, principal := refusedEndpoint, zap.Skip()
-	if none.Principal != "" { // a scan of paths by strangers must not hide it
-		category, principal = refusedEndpoint+" known", zap.String("principal", none.Principal)
-	}
-	s.countRefusedIn(zapcore.InfoLevel, "request refused", category, w, r, http.StatusNotFound, refusedEndpoint,
-		zap.String("reason", none.Reason), zap.String("path", clip(plaintext.URLPath(r.URL.EscapedPath()))), principal)
+	s.countNoEndpoint(w, r, http.StatusNotFound, none)
 	for name := range w.Header() {
 		if name != requestid.Header {
 			w.Header().Del(name)
@@ -136,10 +151,23 @@ func (s *Server) refuseEndpoint(w http.ResponseWriter, r *http.Request, none *No
 	none.Answer(w, r)
 }
 
+func (s *Server) countNoEndpoint(w http.ResponseWriter, r *http.Request, status int, none *NoEndpoint) {
+	category, principal := refusedEndpoint, zap.Skip()
+	if none.Principal != "" { // a scan of paths by strangers must not hide it
+		category, principal = refusedEndpoint+" known", zap.String("principal", none.Principal)
+	}
+	s.countRefusedIn(zapcore.InfoLevel, "request refused", category, w, r, status, refusedEndpoint, zap.String("reason", none.Reason), pathOf(r), principal)
+}
+
+// pathOf returns the field with the path of a request.
+func pathOf(r *http.Request) zap.Field {
+	return zap.String("path", clip(plaintext.URLPath(r.URL.EscapedPath())))
+}
+
 // UnknownPath counts and logs a request for a path at which nothing is served. The caller answers it.
 func (s *Server) UnknownPath(w http.ResponseWriter, r *http.Request) {
 	s.countRefused(zapcore.InfoLevel, "request refused", w, r, http.StatusNotFound, refusedEndpoint,
-		zap.String("reason", "nothing is served at this path"), zap.String("path", clip(plaintext.URLPath(r.URL.EscapedPath()))))
+		zap.String("reason", "nothing is served at this path"), pathOf(r))
 }
 
 // LargeHeader gives an id to a request that the HTTP server refuses because its header is too large, and counts and logs it.

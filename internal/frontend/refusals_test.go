@@ -253,3 +253,23 @@ func TestRefusedOriginIsLoggedWithoutSecrets(t *testing.T) {
 		t.Errorf("the log has %v", logs.All())
 	}
 }
+
+// Credentials that are refused on a page have the line of a refused request, with the path of the page. How the page answers
+// is not known.
+func TestRefusedOnPage(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	s := New(Options{Handler: newScriptHandler(), Info: wire.Raw(`{}`), Logger: zap.New(core)})
+	r := httptest.NewRequest(http.MethodPost, "/me/login?next=secret", nil)
+	for message, err := range map[string]error{
+		"authentication failed": challenged{}, "request refused": &NoEndpoint{Principal: "ann", Reason: "no"},
+	} {
+		s.RefusedOnPage(httptest.NewRecorder(), r, err)
+		lines := logs.TakeAll()
+		if len(lines) != 1 || lines[0].Message != message {
+			t.Fatalf("%v has the lines %v", err, lines)
+		}
+		if fields := lines[0].ContextMap(); fields["path"] != "/me/login" || fields["remote"] != r.RemoteAddr || fields["status"] != nil {
+			t.Errorf("the line %q has %v", message, fields)
+		}
+	}
+}

@@ -44,8 +44,8 @@ func (g *Gateway) newConsoles() *webui.Console {
 		Actions: g.cfg.Admin.Actions, Log: g.log,
 		Pins:   webui.Pins{Held: g.heldDefinitions, Decide: g.decideDefinition},
 		Grants: webui.Grants{List: g.listedGrants, Revoke: g.revokeStoredGrant},
-		Call:   g.front.Call,
-		Calls:  &g.calls, Sessions: g.openSessions, Config: g.configuration,
+		Call:   g.front.Call, Refused: g.adminRefused,
+		Calls: &g.calls, Sessions: g.openSessions, Config: g.configuration,
 		Assume: func(p *call.Principal, profile string) (*call.Principal, []string, string, error) {
 			return clientauth.Assume(g.generation.Load().cfg, p, profile)
 		},

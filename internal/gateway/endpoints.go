@@ -85,15 +85,15 @@ var anonymous = auth.NewSender(call.Anonymous)
 // authenticate authenticates a request and chooses its profile. It records the principal,
 // whose subscriptions, tasks and sessions are judged by the latest credentials.
 func (g *Gateway) authenticate(r *http.Request) (*call.Principal, error) {
-	sender, profile, err := g.senderOf(r)
+	sender, profile, err := g.senderOf(r, (*auth.Authenticator).Authenticate)
 	if err != nil {
 		return nil, err
 	}
 	return sender.In(profile), nil
 }
 
-// senderOf authenticates a request and chooses its profile.
-func (g *Gateway) senderOf(r *http.Request) (sender *auth.Sender, profile string, err error) {
+// senderOf authenticates a request by a method of the authenticator, and chooses its profile.
+func (g *Gateway) senderOf(r *http.Request, authenticate func(*auth.Authenticator, *http.Request, endpoint.Endpoint) (*auth.Sender, error)) (sender *auth.Sender, profile string, err error) {
 	endpoints := g.endpoints.Load()
 	sender = anonymous
 	at, ok := endpoints.Find(r.URL, r.Host)
@@ -101,7 +101,7 @@ func (g *Gateway) senderOf(r *http.Request) (sender *auth.Sender, profile string
 		return nil, "", g.noEndpoint(sender, "the path is not served")
 	}
 	if g.auth != nil {
-		if sender, err = g.auth.Authenticate(r, at); err != nil {
+		if sender, err = authenticate(g.auth, r, at); err != nil {
 			return nil, "", err
 		}
 		g.latest.Record(sender.Principal())

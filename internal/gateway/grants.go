@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"mcpgateway/internal/auth"
 	"mcpgateway/internal/call"
 	"mcpgateway/internal/credentials"
 	"mcpgateway/internal/granting"
@@ -16,12 +17,13 @@ import (
 	"mcpgateway/internal/ratelog"
 	"mcpgateway/internal/requestid"
 	"mcpgateway/internal/router"
+	"mcpgateway/internal/webui"
 	"mcpgateway/internal/wire"
 )
 
 // newWeb returns the pages on which principals give grants.
 func (g *Gateway) newWeb() (*credentials.Web, error) {
-	o := credentials.WebOptions{Base: g.browserBase, Source: g.credentialsOf, Granted: g.grantGiven, Failed: g.grantFailed, LoggedIn: g.loggedIn, Authenticated: g.enter}
+	o := credentials.WebOptions{Base: g.browserBase, Source: g.credentialsOf, Granted: g.grantGiven, Failed: g.grantFailed, LoggedIn: g.loggedIn, HowToLogIn: g.howToLogIn, Authenticated: g.enter}
 	if g.sharing != nil {
 		o.Shared = g.sharing.store
 	}
@@ -33,6 +35,22 @@ func (g *Gateway) newWeb() (*credentials.Web, error) {
 		}
 	}
 	return credentials.NewWeb(o)
+}
+
+// howToLogIn says what lets the gateway know a principal in the browser that opens the link of a grant.
+func (g *Gateway) howToLogIn(p *call.Principal) string {
+	switch base := g.browserBase(); {
+	case p.AuthMethod == auth.MethodToken:
+		return "its configuration needs auth.jwt[].login for the issuer of your account"
+	case p.AuthMethod == auth.MethodCertificate:
+		return "open the link again in a browser that has your client certificate"
+	case p.AuthMethod != auth.MethodAPIKey:
+		return "clients need no credentials (auth.mode is none), so its operator has to grant access with gateway login"
+	case strings.Count(base, "/") > 2: // /me does not work below a path
+		return "its configuration needs a public_url without a path, so that you can log in at " + webui.MePrefix + " with your API key"
+	default:
+		return "log in at " + base + webui.MePrefix + " with your API key, and open the link again"
+	}
 }
 
 // grantFailed logs why a browser got an error page. A browser can open the page any number

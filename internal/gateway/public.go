@@ -27,6 +27,9 @@ func (g *Gateway) newPublicUI(o webui.Options) *webui.Console {
 	if g.auth == nil {
 		return nil
 	}
+	o.Refused = func(w http.ResponseWriter, r *http.Request, _ int, _ string) {
+		g.front.RefusedOnPage(w, r, g.auth.TooManyAttempts())
+	}
 	o.Token, o.Public = "", &webui.Public{
 		Origin: originOf(g.cfg.PublicURL), Console: g.cfg.Admin.UI == config.UIPublic, Authenticate: g.authenticateVisitor,
 		MayOpen: func(p *call.Principal) bool { return g.inspector.ExplainConsole(p).Decision.Allowed() },
@@ -112,15 +115,15 @@ func (g *Gateway) hasMe() bool {
 }
 
 // authenticateVisitor authenticates a request for a page as a call at /mcp, with its own credentials or those that a
-// person gave.
-func (g *Gateway) authenticateVisitor(r *http.Request, given string) (*webui.Visitor, error) {
+// person gave. Credentials that are refused are counted and logged as those of a call.
+func (g *Gateway) authenticateVisitor(w http.ResponseWriter, r *http.Request, given string) (*webui.Visitor, error) {
 	as := new(http.Request)
 	*as = *r
 	as.URL = &url.URL{Scheme: r.URL.Scheme, Path: pathMCP}
 	if given != "" {
 		as.Header = http.Header{"Authorization": {"Bearer " + given}}
 	}
-	sender, profile, err := g.senderOf(as)
+	sender, profile, err := g.senderOf(as, (*auth.Authenticator).AuthenticatePage)
 	if err == nil {
 		return &webui.Visitor{Principal: sender.In(profile), Profiles: g.profilesOf(sender)}, nil
 	}
@@ -128,20 +131,22 @@ func (g *Gateway) authenticateVisitor(r *http.Request, given string) (*webui.Vis
 		if denied.Missing() {
 			return nil, webui.ErrNoCredentials
 		}
+		g.front.RefusedOnPage(w, r, err)
 		return nil, webui.Refused(denied.Public())
 	}
 	if _, ok := errors.AsType[*frontend.NoEndpoint](err); ok {
+		g.front.RefusedOnPage(w, r, err)
 		return nil, webui.Refused("they are for other profiles than the one at " + pathMCP)
 	}
 	return nil, err
 }
 
 // loggedIn returns the principal who has logged in with a browser, nil for none.
-func (g *Gateway) loggedIn(r *http.Request) *call.Principal {
+func (g *Gateway) loggedIn(w http.ResponseWriter, r *http.Request) *call.Principal {
 	if g.public == nil || !g.hasMe() {
 		return nil
 	}
-	return g.public.PrincipalOf(r)
+	return g.public.PrincipalOf(w, r)
 }
 
 // profilesOf returns the names of the profiles that a sender may use.

@@ -34,7 +34,7 @@ func (c *Console) serveIssuer(w http.ResponseWriter, r *http.Request) {
 	case c.inClear(r):
 		c.renderLogin(w, r, http.StatusForbidden, form)
 		return
-	case !c.attempts.take(r.RemoteAddr, time.Now()): // each costs requests to the issuer
+	case !c.takeAttempt(w, r, time.Now()): // each costs requests to the issuer
 		form.Wrong = tooManyAttempts
 		c.renderLogin(w, r, http.StatusTooManyRequests, form)
 		return

@@ -75,7 +75,7 @@ func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-timer.C:
 		}
-		if !c.stillAdmitted(r) {
+		if !c.stillAdmitted(w, r) {
 			return
 		}
 	}

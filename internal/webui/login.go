@@ -19,11 +19,26 @@ type loginForm struct {
 
 const tooManyAttempts = "There were too many attempts. Wait a minute."
 
+// Reasons for [Options.Refused].
+const (
+	wrongToken   = "the token is not admin.token"
+	manyAttempts = "too many logins have failed; wait a minute"
+)
+
+// takeAttempt takes an attempt to log in. It returns false if there were too many.
+func (c *Console) takeAttempt(w http.ResponseWriter, r *http.Request, now time.Time) bool {
+	ok := c.attempts.take(r.RemoteAddr, now)
+	if !ok {
+		c.Refused(w, r, http.StatusTooManyRequests, manyAttempts)
+	}
+	return ok
+}
+
 var loginPage = &page{path: "/login", name: "login", title: "Log in"}
 
 func (c *Console) serveLoginForm(w http.ResponseWriter, r *http.Request) {
 	next := c.localPath(r.URL.Query().Get("next"))
-	known := c.Public == nil && (c.Token == "" || c.sessions.knows(c.sessionID(r), time.Now())) || c.Public != nil && c.PrincipalOf(r) != nil
+	known := c.Public == nil && (c.Token == "" || c.sessions.knows(c.sessionID(r), time.Now())) || c.Public != nil && c.PrincipalOf(w, r) != nil
 	if known {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
@@ -50,7 +65,7 @@ func (c *Console) serveLogin(w http.ResponseWriter, r *http.Request) {
 	case c.inClear(r):
 		c.renderLogin(w, r, http.StatusForbidden, loginForm{Next: next})
 		return
-	case !c.attempts.take(r.RemoteAddr, now):
+	case !c.takeAttempt(w, r, now):
 		c.renderLogin(w, r, http.StatusTooManyRequests, loginForm{Next: next, Wrong: tooManyAttempts})
 		return
 	default:

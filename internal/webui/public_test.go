@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -29,7 +31,7 @@ type clients struct {
 	logins     []string
 }
 
-func (f *clients) authenticate(r *http.Request, given string) (*Visitor, error) {
+func (f *clients) authenticate(_ http.ResponseWriter, r *http.Request, given string) (*Visitor, error) {
 	if given == "" {
 		given = r.Header.Get("X-Api-Key")
 	}
@@ -247,6 +249,12 @@ func TestLoginInClearText(t *testing.T) {
 func TestLoginAttempts(t *testing.T) {
 	public, _ := newPublicConsole(t, true)
 	own, _ := newTestConsole(t, Options{Token: "s3cret"})
+	refused := make(map[string]int)
+	for _, c := range []*Console{public, own} {
+		c.Refused = func(_ http.ResponseWriter, r *http.Request, status int, reason string) {
+			refused[fmt.Sprint(r.URL.Path, " ", status, " ", reason)]++
+		}
+	}
 	for c, path := range map[*Console]string{public: "/me/login", own: "/ui/login"} {
 		try := func(token, from string) int {
 			return request{method: "POST", path: path, from: from, form: url.Values{"token": {token}}}.to(c).Code
@@ -265,6 +273,11 @@ func TestLoginAttempts(t *testing.T) {
 				t.Fatalf("%s: from another network: %d", path, code)
 			}
 		}
+	}
+	// What Public.Authenticate refuses is for it to tell.
+	want := map[string]int{"/me/login 429 " + manyAttempts: 1, "/ui/login 429 " + manyAttempts: 1, "/ui/login 401 " + wrongToken: maxAttempts}
+	if !maps.Equal(refused, want) {
+		t.Errorf("told as refused: %v, want %v", refused, want)
 	}
 	var a attempts
 	now := time.Now()
@@ -311,7 +324,7 @@ func TestMe(t *testing.T) {
 	if strings.Join(of.revoked, ",") != "bob tickets" {
 		t.Errorf("revoked %q", of.revoked)
 	}
-	if p := c.PrincipalOf(httptest.NewRequest(http.MethodGet, "/oauth/start", nil)); p != nil {
+	if p := c.PrincipalOf(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/oauth/start", nil)); p != nil {
 		t.Errorf("nobody has logged in, but %v", p)
 	}
 }

@@ -174,9 +174,9 @@ func (c *Console) askForLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 // stillAdmitted reports whether the sender of a long request, which was admitted, may still look.
-func (c *Console) stillAdmitted(r *http.Request) bool {
+func (c *Console) stillAdmitted(w http.ResponseWriter, r *http.Request) bool {
 	if c.Public != nil {
-		v, err := c.visit(r)
+		v, err := c.visit(w, r)
 		return err == nil && c.Public.MayOpen(v.Principal)
 	}
 	return c.Token == "" || c.provesToken(r) || c.sessions.knows(c.sessionID(r), time.Now())

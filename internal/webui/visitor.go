@@ -21,8 +21,9 @@ type Public struct {
 	// Console says that the pages of the console are served too, in addition to /me.
 	Console bool
 	// Authenticate returns the sender of a request. It uses the given credentials of a login, or if they are "",
-	// those of the request itself. The text of a [Refused] is for the user.
-	Authenticate func(r *http.Request, credentials string) (*Visitor, error)
+	// those of the request itself. It logs credentials that it refuses, with the request id that w has. The
+	// text of a [Refused] is for the user.
+	Authenticate func(w http.ResponseWriter, r *http.Request, credentials string) (*Visitor, error)
 	// MayOpen reports whether policy opens the console to a principal.
 	MayOpen func(*call.Principal) bool
 	// LoggedIn is called for each login, before its answer is written to w.
@@ -61,8 +62,8 @@ func visitorOf(r *http.Request) *Visitor {
 }
 
 // PrincipalOf returns the principal who has logged in with the browser that sent a request, nil for none.
-func (c *Console) PrincipalOf(r *http.Request) *call.Principal {
-	if v, err := c.visit(r); err == nil {
+func (c *Console) PrincipalOf(w http.ResponseWriter, r *http.Request) *call.Principal {
+	if v, err := c.visit(w, r); err == nil {
 		return v.Principal
 	}
 	return nil
@@ -70,8 +71,8 @@ func (c *Console) PrincipalOf(r *http.Request) *call.Principal {
 
 // visit authenticates a request by its own credentials, or by those of its login. Each time they are judged
 // anew, so a login ends with its credentials.
-func (c *Console) visit(r *http.Request) (*Visitor, error) {
-	v, err := c.Public.Authenticate(r, "")
+func (c *Console) visit(w http.ResponseWriter, r *http.Request) (*Visitor, error) {
+	v, err := c.Public.Authenticate(w, r, "")
 	if !errors.Is(err, ErrNoCredentials) {
 		return v, err
 	}
@@ -80,7 +81,7 @@ func (c *Console) visit(r *http.Request) (*Visitor, error) {
 	if !ok {
 		return nil, ErrNoCredentials
 	}
-	if v, err = c.Public.Authenticate(r, login.credentials); err != nil {
+	if v, err = c.Public.Authenticate(w, r, login.credentials); err != nil {
 		return nil, err
 	}
 	if v.Identity() != login.owner {
@@ -92,7 +93,7 @@ func (c *Console) visit(r *http.Request) (*Visitor, error) {
 
 // admitVisitor returns a request of a principal. Of others it answers the request and returns nil.
 func (c *Console) admitVisitor(w http.ResponseWriter, r *http.Request) *http.Request {
-	v, err := c.visit(r)
+	v, err := c.visit(w, r)
 	if err != nil {
 		c.askForLogin(w, r)
 		return nil
@@ -120,19 +121,23 @@ func (c *Console) checkLogin(w http.ResponseWriter, r *http.Request) (with sessi
 	text := credentialsIn(r.PostFormValue("token"))
 	if c.Public == nil {
 		if !c.isToken(text) {
+			c.Refused(w, r, http.StatusUnauthorized, wrongToken)
 			return session{}, "This is not the token of this gateway. It is admin.token in the configuration."
 		}
 		return session{}, ""
 	}
+	if text != "" {
+		with, wrong = c.checkVisitor(w, r, text)
+	}
 	if text == "" || strings.ContainsAny(text, " \t\r\n") {
 		return session{}, "An API key or an access token is one word."
 	}
-	return c.checkVisitor(w, r, text)
+	return with, wrong
 }
 
 // checkVisitor returns the session of a principal with these credentials. wrong says what is wrong with them.
 func (c *Console) checkVisitor(w http.ResponseWriter, r *http.Request, credentials string) (with session, wrong string) {
-	v, err := c.Public.Authenticate(r, credentials)
+	v, err := c.Public.Authenticate(w, r, credentials)
 	if refused, ok := errors.AsType[Refused](err); ok {
 		return session{}, "The gateway refuses this: " + string(refused) + "."
 	}

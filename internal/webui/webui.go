@@ -51,6 +51,9 @@ type Options struct {
 	// Examine judges an access token or an API key as a request with it would be at the endpoint of
 	// the named profile, "" for the main one. nil means that clients have no credentials.
 	Examine func(ctx context.Context, credentials, profile string) *Examined
+	// Refused is called for each login for which there were too many attempts, and at the admin address for each wrong
+	// token, before the answer. The reason contains no part of the request. It may be nil.
+	Refused func(w http.ResponseWriter, r *http.Request, status int, reason string)
 	// Public is set for a console at the address of MCP, nil at the admin address.
 	Public *Public
 }
@@ -88,6 +91,9 @@ const maxStreams = 32
 // New returns a console.
 func New(o Options) *Console {
 	c := &Console{Options: o, base: Prefix, sessions: newSessions(), tries: newTries(), streams: make(chan struct{}, maxStreams), drained: make(chan struct{})}
+	if o.Refused == nil {
+		c.Refused = func(http.ResponseWriter, *http.Request, int, string) {}
+	}
 	root, own := chi.NewRouter(), ""
 	if o.Public != nil {
 		c.base, own = MePrefix, o.Public.Origin
