@@ -64,11 +64,7 @@ func (o *connectOptions) change(h hostconfig.Host, f *hostconfig.File, e hostcon
 		return change{}, fmt.Errorf("%s is connected already (%s), and connect did not write %s of that entry. To replace it: gateway disconnect %s%s, then connect again",
 			h.Title, conflict.Other, strings.Join(added, ", "), h.Name, o.place())
 	}
-	others, err := h.Disconnect(f.Data, o.name, before)
-	if err != nil {
-		return change{}, connecting(err, h, f)
-	}
-	if after, err = h.Connect(others, o.name, e); err != nil {
+	if after, err = h.Replace(f.Data, o.name, e); err != nil {
 		return change{}, connecting(err, h, f)
 	}
 	c := change{after: after, had: had}

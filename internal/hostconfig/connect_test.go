@@ -76,6 +76,15 @@ func checkConnect(t *testing.T, h Host, before []byte, e Entry) []byte {
 	if _, err := h.Connect(after, "gateway", Stdio("/other/gateway", "/x.yaml")); !errors.As(err, &conflict) || conflict.Other != e.String() {
 		t.Errorf("another entry: %v", err)
 	}
+	other := Stdio("/other/gateway", "/x.yaml")
+	if e.URL == "" && h.TakesURL() {
+		other = byURL
+	}
+	if replaced, err := h.Replace(after, "gateway", other); err != nil {
+		t.Error(err)
+	} else if want, err := h.Connect(before, "gateway", other); err != nil || !bytes.Equal(replaced, want) {
+		t.Errorf("replaced: %v\n%s\nwant\n%s", err, replaced, want)
+	}
 	if restored, err := h.Disconnect(after, "gateway", before); err != nil || !bytes.Equal(restored, before) {
 		t.Errorf("disconnected with the file before: %v\n%s", err, restored)
 	}

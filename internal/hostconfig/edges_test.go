@@ -162,6 +162,29 @@ func TestDisconnectWithList(t *testing.T) {
 	}
 }
 
+// Replace puts another entry in the place of the old one, wherever that is, and changes nothing else.
+func TestReplaceFromWithin(t *testing.T) {
+	const old, url = `"gateway": {"command": "/b/gateway", "args": ["stdio", "-c", "/g.yaml"]}`, `"gateway": {"url": "http://127.0.0.1:8080/mcp"}`
+	for _, tc := range []struct{ host, before, after string }{
+		{"cursor", `{"mcpServers": {` + old + `}, "b": 1}`, `{"mcpServers": {` + url + `}, "b": 1}`},
+		{"cursor", `{"mcpServers": {` + old + `, "b": {}}}`, `{"mcpServers": {` + url + `, "b": {}}}`},
+		{"cursor", "\ufeff{\r\n\t\"mcpServers\": {\r\n\t\t// g\r\n\t\t" + old + ", // g too\r\n\t\t\"b\": {},\r\n\t},\r\n\t\"c\": 1\r\n}", "\ufeff{\r\n\t\"mcpServers\": {\r\n\t\t// g\r\n\t\t\"gateway\": {\r\n\t\t\t\"url\": \"http://127.0.0.1:8080/mcp\"\r\n\t\t}, // g too\r\n\t\t\"b\": {},\r\n\t},\r\n\t\"c\": 1\r\n}"},
+		{
+			"codex", "a = 1\n\n# the gateway\n[mcp_servers.gateway]\ncommand = \"/b/gateway\"\nargs = [\"stdio\", \"-c\", \"/g.yaml\"]\n\n[mcp_servers.gateway.env]\n\n# next\n[x]\ny = 1\n\n[mcp_servers.gateway.tools]\n",
+			"a = 1\n\n# the gateway\n[mcp_servers.gateway]\nurl = \"http://127.0.0.1:8080/mcp\"\n\n# next\n[x]\ny = 1\n",
+		},
+	} {
+		h, _ := Find(tc.host)
+		if got, err := h.Replace([]byte(tc.before), "gateway", byURL); err != nil || string(got) != tc.after {
+			t.Errorf("%s\ngot  %q, %v\nwant %q", tc.before, got, err, tc.after)
+		}
+	}
+	codex, _ := Find("codex")
+	if _, err := codex.Replace([]byte("[mcp_servers]\ngateway = { url = \"http://127.0.0.1/mcp\" }\n"), "gateway", byURL); !errors.Is(err, ErrForm) {
+		t.Errorf("an inline table: %v", err)
+	}
+}
+
 // Disconnect removes the entry wherever it is, and nothing else.
 func TestDisconnectFromWithin(t *testing.T) {
 	const entry = `"gateway": {"command": "/b/gateway", "args": ["stdio", "-c", "/g.yaml"], "env": {"PATH": "/bin"}}`

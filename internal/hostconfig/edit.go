@@ -53,6 +53,8 @@ type document interface {
 	whole() map[string]any
 	// add returns the file with an entry that it does not have.
 	add(name string, members []member) ([]byte, error)
+	// replace returns the file with other members in the place of an entry that it has.
+	replace(name string, members []member) ([]byte, error)
 	// remove returns the file without an entry that it has. emptyList says that the list goes too if it has nothing else.
 	remove(name string, emptyList bool) ([]byte, error)
 }
@@ -191,6 +193,20 @@ func (h Host) Connect(data []byte, name string, e Entry) ([]byte, error) {
 		return data, nil
 	}
 	after, err := d.add(name, h.members(e))
+	if err != nil {
+		return nil, err
+	}
+	return after, h.verify(d, after, name, h.decoded(e))
+}
+
+// Replace returns a file of the host with another entry in the place of one that [Host.Connect] has added under a name. Members
+// that Connect does not write are lost, see [Host.Added].
+func (h Host) Replace(data []byte, name string, e Entry) ([]byte, error) {
+	d, err := h.parse(data)
+	if err != nil {
+		return nil, err
+	}
+	after, err := d.replace(name, h.members(e))
 	if err != nil {
 		return nil, err
 	}

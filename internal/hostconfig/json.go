@@ -119,6 +119,14 @@ func (d *jsonDocument) add(name string, members []member) ([]byte, error) {
 	}), nil
 }
 
+func (d *jsonDocument) replace(name string, members []member) ([]byte, error) {
+	list, _ := find(d.root, d.key)
+	old, _ := find(list, name)
+	edits := edits{}
+	edits.replace(old.StartOffset, old.EndOffset, d.layoutOf(list).object(members))
+	return append(bytes.Clone(d.bom), edits.apply(d.data)...), nil
+}
+
 // layout is how a member of an object is written.
 type layout struct {
 	eol, indent, unit string // without eol everything is on one line

@@ -83,10 +83,7 @@ func quoteTOML(s string) string { return strings.ReplaceAll(quoteJSON(s), "\x7f"
 // add appends a table. No table can be appended to a list that is an inline table; the caller notices that when
 // it parses the result.
 func (d *tomlDocument) add(name string, members []member) ([]byte, error) {
-	eol := "\n"
-	if bytes.Contains(d.data, []byte("\r\n")) {
-		eol = "\r\n"
-	}
+	eol := d.eol()
 	var b strings.Builder
 	b.Write(d.data)
 	if text := bytes.TrimRight(d.data, " \t"); len(text) > 0 {
@@ -95,6 +92,21 @@ func (d *tomlDocument) add(name string, members []member) ([]byte, error) {
 		}
 		b.WriteString(eol)
 	}
+	b.WriteString(d.table(name, members))
+	return []byte(b.String()), nil
+}
+
+func (d *tomlDocument) eol() string {
+	if bytes.Contains(d.data, []byte("\r\n")) {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// table writes an entry.
+func (d *tomlDocument) table(name string, members []member) string {
+	eol := d.eol()
+	var b strings.Builder
 	b.WriteString("[" + d.key + "." + quoteKey(name) + "]" + eol)
 	for _, m := range members {
 		switch v := m.value.(type) {
@@ -108,12 +120,20 @@ func (d *tomlDocument) add(name string, members []member) ([]byte, error) {
 			b.WriteString(m.key + " = [" + strings.Join(quoted, ", ") + "]" + eol)
 		}
 	}
-	return []byte(b.String()), nil
+	return b.String()
+}
+
+// replace puts the new table in the place of the first one of the entry.
+func (d *tomlDocument) replace(name string, members []member) ([]byte, error) {
+	return d.cut(name, d.table(name, members))
 }
 
 // remove removes the tables of an entry: each from its header to its last key. Comments that follow belong to the
 // next table, and stay.
-func (d *tomlDocument) remove(name string, _ bool) ([]byte, error) {
+func (d *tomlDocument) remove(name string, _ bool) ([]byte, error) { return d.cut(name, "") }
+
+// cut is remove with a text in the place of the first table.
+func (d *tomlDocument) cut(name, text string) ([]byte, error) {
 	starts, own, err := d.expressions(name)
 	if err != nil {
 		return nil, err
@@ -131,13 +151,19 @@ func (d *tomlDocument) remove(name string, _ bool) ([]byte, error) {
 		if i+1 < len(starts) {
 			to = bytes.LastIndexByte(d.data[:starts[i+1]], '\n') + 1
 		}
-		// The blank line before the table goes with it, and one after it stays.
+		// A blank line after the table stays.
 		to = from + len(bytes.TrimRight(d.data[from:to], " \t\r\n"))
 		if n := bytes.IndexByte(d.data[to:], '\n'); n >= 0 {
 			to += n + 1
 		} else {
 			to = len(d.data)
 		}
+		if text != "" {
+			edits.replace(from, to, text)
+			text = ""
+			continue
+		}
+		// The blank line before the table goes with it.
 		if before := bytes.TrimSuffix(d.data[:from], []byte("\r\n")); len(before) < from && bytes.HasSuffix(before, []byte("\n")) {
 			from = len(before)
 		} else if before := bytes.TrimSuffix(d.data[:from], []byte("\n")); len(before) < from && bytes.HasSuffix(before, []byte("\n")) {
