@@ -209,7 +209,12 @@ func (d *decoder) dictionary(n *yaml.Node, p configfile.Path, f *field, v reflec
 	valid := entryFormats[f.format]()
 	for _, pr := range pairs {
 		ev := reflect.New(elem.typ).Elem()
+		before := len(*d.unset)
 		if !d.scalar(pr.Value, p.Key(pr.Name, "*"), elem, ev) {
+			for i := range (*d.unset)[before:] {
+				v := &(*d.unset)[before+i]
+				v.Entry, v.known = pr.Name, ev.Interface().(Secret)
+			}
 			continue
 		}
 		if err := valid(pr.Name, ev.Interface().(Secret).Reveal()); err != nil {

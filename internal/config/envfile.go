@@ -106,7 +106,7 @@ func parseEnvFile(file string, data []byte, x *expander) (vars map[string]Secret
 			if value, ok := vars[name]; ok {
 				return value.Reveal(), nil
 			}
-			return "", x.unset(UnsetVariable{Name: name})
+			return x.unset(UnsetVariable{Name: name})
 		}
 	}
 	rest := strings.TrimPrefix(string(data), "\ufeff")
@@ -132,7 +132,7 @@ func parseEnvFile(file string, data []byte, x *expander) (vars map[string]Secret
 			errs = append(errs, &Error{File: file, Line: line, Col: 1, Msg: err.Error()})
 		case missing != nil:
 			delete(vars, name)
-			x.lacked[name] = missing.of(name)
+			x.lacked[name] = lackedValue{value, missing.of(name)}
 		default:
 			vars[name] = NewSecret(value)
 			if x != nil {

@@ -91,7 +91,7 @@ func inDoubleQuotes(text string, add func(text string, refs bool)) int {
 var envRef = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 
 // expand returns the value, and the variables that it lacks. Without lookup, references stay as they are. An error of lookup
-// is an unsetError.
+// is an unsetError, with a text for the value.
 func (q quotedText) expand(lookup func(string) (string, error)) (value string, missing unsetError) {
 	var b strings.Builder
 	for _, part := range q {
@@ -103,7 +103,7 @@ func (q quotedText) expand(lookup func(string) (string, error)) (value string, m
 			m := envRef.FindStringSubmatch(ref)
 			found, err := lookup(m[1])
 			switch lacks, _ := errors.AsType[unsetError](err); {
-			case m[2] != "" && found == "":
+			case m[2] != "" && (found == "" || lacks != nil):
 				return m[2][2:]
 			case lacks != nil:
 				missing = append(missing, lacks...)

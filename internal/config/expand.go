@@ -30,18 +30,25 @@ type expander struct {
 type expanded struct {
 	left   int // bytes that may still be expanded
 	done   []expansion
-	empty  []string              // the references without a default in the last scalar whose values are empty
-	lacked map[string]unsetError // of env_file, the variables whose values refer to variables that are not set
-	file   bool                  // whether there is an env_file
+	empty  []string               // the references without a default in the last scalar whose values are empty
+	lacked map[string]lackedValue // of env_file, the variables whose values refer to variables that are not set
+	file   bool                   // whether there is an env_file
+}
+
+// lackedValue is a value that lacks variables: its text as far as it is known, and what is missing.
+type lackedValue struct {
+	text    string
+	missing unsetError
 }
 
 func newExpander(src source) expander {
-	return expander{src, &expanded{left: maxExpansion, lacked: make(map[string]unsetError)}}
+	return expander{src, &expanded{left: maxExpansion, lacked: make(map[string]lackedValue)}}
 }
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// expand expands a scalar, and reports whether it contains a ${…}. Its errors contain no expanded value.
+// expand expands a scalar, and reports whether it contains a ${…}. With an unsetError, the result is the value as far as it is
+// known. Errors contain no expanded value.
 func (x *expander) expand(text string) (result string, expanded bool, err error) {
 	x.empty = nil
 	if !strings.Contains(text, "${") {
@@ -54,7 +61,7 @@ func (x *expander) expand(text string) (result string, expanded bool, err error)
 		if !found {
 			b.WriteString(text)
 			if missing != nil {
-				return "", false, missing
+				return b.String(), false, missing
 			}
 			return b.String(), expanded, nil
 		}
@@ -103,12 +110,17 @@ func (x *expander) lookup(ref string) (string, error) {
 	}
 	if path, ok := strings.CutPrefix(ref, "file:"); ok {
 		value, err := x.content(path)
+		if err != nil {
+			return "${" + ref + "}", err
+		}
 		x.note("", value)
-		return value, err
+		return value, nil
 	}
 	if id, ok := strings.CutPrefix(ref, "input:"); ok {
 		value, err := x.input(id)
-		x.note(InputVariable(id), value)
+		if err == nil {
+			x.note(InputVariable(id), value)
+		}
 		return value, err
 	}
 	name, fallback, hasFallback := strings.Cut(strings.TrimPrefix(ref, "env:"), ":-")
@@ -121,7 +133,7 @@ func (x *expander) lookup(ref string) (string, error) {
 	case hasFallback && value == "":
 		return fallback, nil
 	case !set:
-		return "", x.unset(UnsetVariable{Name: name})
+		return x.unset(UnsetVariable{Name: name})
 	}
 	x.note(name, value)
 	return value, nil
@@ -149,18 +161,19 @@ func (x *expander) input(id string) (string, error) {
 	name := InputVariable(id)
 	value, set := x.src.env(name)
 	if !set {
-		return "", x.unset(UnsetVariable{Name: name, Input: id})
+		return x.unset(UnsetVariable{Name: name, Input: id})
 	}
 	return value, nil
 }
 
-// unset is the error of a variable that is not set: it names the variables that its value in env_file lacks, if it has one.
-func (x *expander) unset(v UnsetVariable) error {
-	if lacked := x.lacked[v.Name]; lacked != nil {
-		return lacked
+// unset returns what is known of a variable that is not set: the text of its value in env_file, or a reference to the variable. The
+// error names the variables that are missing.
+func (x *expander) unset(v UnsetVariable) (text string, err error) {
+	if lacked, ok := x.lacked[v.Name]; ok {
+		return lacked.text, lacked.missing
 	}
 	v.none = !x.file
-	return unsetError{v}
+	return "${" + v.Name + "}", unsetError{v}
 }
 
 // InputVariable is the name of the environment variable for an input of VS Code.

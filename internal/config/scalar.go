@@ -29,7 +29,7 @@ func (d *decoder) scalar(n *yaml.Node, p configfile.Path, f *field, v reflect.Va
 	}
 	text, expanded, err := d.vars.expand(n.Value)
 	if missing, ok := errors.AsType[unsetError](err); ok && inUpstream(p) {
-		d.leaveUnset(n, p, f, v, missing)
+		d.leaveUnset(n, p, f, v, text, missing)
 		return false
 	}
 	if d.hosts && errors.Is(err, errNoReference) { // such as ${workspaceFolder:app}

@@ -18,14 +18,20 @@ type UnsetVariable struct {
 	Name  string // "" for a file
 	Input string // the id of the host's input that the variable stands for; "" for others
 	Key   string // of the upstream, such as env; it has the value
+	Entry string // the name of the value in env or headers, which have no entry of this name; "" for other keys
 	// Place is the value that refers to the variable or names the file, or a line of an envFile. Its message says how to set
 	// the variable, or what is wrong with the file.
 	Place Error
 
-	by   string // the variable of env_file whose value refers to this one, "" for none
-	none bool   // whether the configuration names no env_file
-	file string // why the file of ${file:PATH} cannot be read, "" for a variable
+	known Secret // see Known
+	by    string // the variable of env_file whose value refers to this one, "" for none
+	none  bool   // whether the configuration names no env_file
+	file  string // why the file of ${file:PATH} cannot be read, "" for a variable
 }
+
+// Known is the value of the entry as far as it is known, with ${NAME} for each variable that is not set. It is not among
+// [Config.Secrets], since messages say which variables are missing.
+func (v UnsetVariable) Known() Secret { return v.known }
 
 // unsetError is the error of a scalar that refers to variables that are not set, or to files that cannot be read.
 type unsetError []UnsetVariable
@@ -74,9 +80,9 @@ func inUpstream(p configfile.Path) bool {
 	return strings.HasPrefix(p.Pattern, "upstreams.*.") && p.Pattern != "upstreams.*.prefix"
 }
 
-// leaveUnset records the variables and files that a value of an upstream lacks. The value becomes the text of the file if that has a
-// valid form, so that the checks of the upstream find it present; else it keeps its default.
-func (d *decoder) leaveUnset(n *yaml.Node, p configfile.Path, f *field, v reflect.Value, missing unsetError) {
+// leaveUnset records the variables and files that a value of an upstream lacks. The value becomes text, which is the value as far as
+// it is known, if that has a valid form, so that the checks of the upstream find it present; else it keeps its default.
+func (d *decoder) leaveUnset(n *yaml.Node, p configfile.Path, f *field, v reflect.Value, text string, missing unsetError) {
 	for _, variable := range missing {
 		variable.Key, _, _ = strings.Cut(strings.TrimPrefix(p.Pattern, "upstreams.*."), ".")
 		variable.Key = strings.TrimSuffix(variable.Key, "[]")
@@ -88,7 +94,7 @@ func (d *decoder) leaveUnset(n *yaml.Node, p configfile.Path, f *field, v reflec
 		*d.unset = append(*d.unset, variable)
 	}
 	if f.typ == reflect.TypeFor[Secret]() || f.typ.Kind() == reflect.String {
-		_ = f.set(v, n.Value)
+		_ = f.set(v, text)
 	}
 }
 

@@ -55,7 +55,6 @@ type connection struct {
 	args, urls            []string
 	env, headers          map[string]string
 	fileEnv               map[string]string // the variables that only envFile sets, as far as they are known
-	unset                 func(key, name string) bool
 }
 
 // connection returns that of a server. Hosts spell the same value differently, such as ${userHome} and the path, so
@@ -96,9 +95,14 @@ func connectionOf(u config.Upstream) connection {
 		env:     reveal(u.Env, func(name string) bool { return !fromFile(name) }),
 		fileEnv: reveal(u.Env, fromFile),
 		headers: reveal(u.Headers, func(string) bool { return true }),
-		unset: func(key, name string) bool {
-			return slices.ContainsFunc(u.Unset, func(v config.UnsetVariable) bool { return strings.HasSuffix(v.Place.Path, "."+key+"."+name) })
-		},
+	}
+	for _, v := range u.Unset {
+		switch v.Key {
+		case "env":
+			c.env[v.Entry] = v.Known().Reveal()
+		case "headers":
+			c.headers[v.Entry] = v.Known().Reveal()
+		}
 	}
 	if u.URL != "" {
 		c.urls = u.AllURLs()
@@ -111,6 +115,8 @@ const serverKey = "server"
 
 // differs returns the key in which an upstream differs from a server, or [serverKey], and "" if they are the same.
 func (im *importer) differs(s *server, u config.Upstream) string {
+	im.unset = u.Unset
+	defer func() { im.unset = nil }()
 	return im.connection(s).differs(connectionOf(u))
 }
 
@@ -121,7 +127,7 @@ func (c connection) differs(other connection) string {
 		if !slices.ContainsFunc(other.urls, func(at string) bool { return is(c.urls[0], at) }) {
 			return serverKey
 		}
-		return differentEntries(c.headers, other.headers, other.unset, "headers")
+		return differentEntries(c.headers, other.headers, "headers")
 	}
 	if len(other.urls) > 0 || !is(c.command, other.command) || !slices.EqualFunc(c.args, other.args, is) {
 		return serverKey
@@ -136,16 +142,13 @@ func (c connection) differs(other connection) string {
 	case !is(c.envFile, other.envFile):
 		return "envFile"
 	}
-	return differentEntries(c.env, env, other.unset, "env")
+	return differentEntries(c.env, env, "env")
 }
 
-// differentEntries returns the key if it has other entries. An entry whose variable is not set equals any, since it has no
-// value.
-func differentEntries(a, b map[string]string, unset func(key, name string) bool, key string) string {
+// differentEntries returns the key if it has other entries.
+func differentEntries(a, b map[string]string, key string) string {
 	for name, value := range a {
-		if have, found := b[name]; unset != nil && unset(key, name) {
-			continue
-		} else if !found || !is(value, have) {
+		if have, found := b[name]; !found || !is(value, have) {
 			return key
 		}
 	}
@@ -171,7 +174,8 @@ const fileStart, fileEnd = "\x01", "\x02"
 
 var contentOfFile = regexp.MustCompile("(?s:" + fileStart + ".*?" + fileEnd + ")")
 
-// actual is the value of a placeholder, as far as it is known.
+// actual is the value of a placeholder, as far as it is known: a variable that is not set stays a reference, as in the values of
+// an upstream. So a value that lacks variables equals only one that refers to the same variables.
 func (im *importer) actual(p *placeholder) string {
 	if p.moved {
 		return im.expand(p.text, im.actual)
@@ -179,15 +183,26 @@ func (im *importer) actual(p *placeholder) string {
 	if path, ok := strings.CutPrefix(p.ref, "file:"); ok {
 		return fileStart + path + fileEnd
 	}
-	name, fallback, has := strings.Cut(cmp.Or(p.ref, p.base), ":-")
+	name, fallback, has := strings.Cut(cmp.Or(p.ref, im.numbered(p.base)), ":-")
 	known, set := im.lookup(name)
 	switch {
 	case has && known == "":
 		return fallback
 	case !set:
-		return "${" + name + "}" // the text of a value that lacks its variable
+		return "${" + name + "}"
 	}
 	return known
+}
+
+// numbered returns the variable that an import has named by base in the upstream that a server is compared with, see
+// [importer.nameVariables]. It is known only if it is not set.
+func (im *importer) numbered(base string) string {
+	for _, v := range im.unset {
+		if number, ok := strings.CutPrefix(v.Name, base+"_"); ok && strings.Trim(number, "0123456789") == "" {
+			return v.Name
+		}
+	}
+	return base
 }
 
 // lookup returns the value of a variable: that of the configuration which is imported into, else that of the environment.

@@ -81,10 +81,10 @@ upstreams:
 }
 
 // Another env, cwd or envFile, or other headers, are another server, also if the host or the upstream has none. References
-// and files count by their values.
+// and files count by their values, and references to variables that are not set by the names of the variables.
 func TestIntoTellsServersApart(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"gateway.env": "KEY=s3cret\n", "x.env": "A=1\nB=2\n", "y.env": "A=1\n"} {
+	for name, text := range map[string]string{"gateway.env": "KEY=s3cret\nDSN=\"db://u:${UNSET}@a/\"\n", "x.env": "A=1\nB=2\n", "y.env": "A=1\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -98,6 +98,19 @@ func TestIntoTellsServersApart(t *testing.T) {
 		{`"command": "x", "env": {"A": "1", "K": "s3cret"}`, `{command: x, env: {K: "${KEY}", A: "1"}}`, ""},
 		{`"command": "x", "env": {"K": "${KEY}"}`, `{command: x, env: {K: "s3cret"}}`, ""},
 		{`"command": "x", "env": {"K": "${UNSET}"}`, `{command: x, env: {K: "${UNSET}"}}`, ""},
+		{`"command": "x", "env": {"K": "${UNSET}"}`, `{command: x, env: {K: "${OTHER}"}}`, "command and another env"},
+		{`"command": "x", "env": {"K": "k"}`, `{command: x, env: {K: "${UNSET}"}}`, "command and another env"},
+		{`"command": "x", "env": {"K": "${UNSET}"}`, `{command: x, env: {K: "k"}}`, "command and another env"},
+		{`"command": "x"`, `{command: x, env: {K: "${UNSET}"}}`, "command and another env"},
+		{`"command": "x", "env": {"K": "${UNSET}:${KEY}"}`, `{command: x, env: {K: "${env:UNSET}:s3cret"}}`, ""},
+		{`"command": "x", "env": {"K": "${UNSET}:${KEY}"}`, `{command: x, env: {K: "${UNSET}-${KEY}"}}`, "command and another env"},
+		{`"command": "x", "args": ["${UNSET}:s3cret"]`, `{command: x, args: ["${UNSET}:${KEY}"]}`, ""},
+		{`"command": "x", "env": {"K": "${input:un-set}"}`, `{command: x, env: {K: "${input:un-set}"}}`, ""},
+		{`"command": "x", "env": {"K": "${input:un-set}"}`, `{command: x, env: {K: "${UN_SET_2}"}}`, ""},
+		{`"command": "x", "env": {"K": "${input:un-set}"}`, `{command: x, env: {K: "${UN_SET_B}"}}`, "command and another env"},
+		{`"command": "x", "env": {"K": "db://u:${UNSET}@a/"}`, `{command: x, env: {K: "${DSN}"}}`, ""},
+		{`"command": "x", "env": {"K": "db://u:${UNSET}@b/"}`, `{command: x, env: {K: "${DSN}"}}`, "command and another env"},
+		{`"command": "x", "env": {"K": "{file:none}"}`, `{command: x, env: {K: "${file:none}"}}`, ""},
 		{`"command": "x", "env": {"A": "1", "B": "2"}`, `{command: x, envFile: x.env}`, ""},
 		{`"command": "x", "env": {"A": "1"}`, `{command: x, envFile: x.env}`, "command and another env"},
 		{`"command": "x", "envFile": "x.env"`, `{command: x, envFile: x.env}`, ""},
@@ -108,6 +121,9 @@ func TestIntoTellsServersApart(t *testing.T) {
 		{`"command": "x"`, `{command: x, cwd: /srv}`, "command and another cwd"},
 		{`"url": "https://x.example/mcp"`, `{url: "https://x.example/mcp", headers: {X-Key: k}}`, "url and other headers"},
 		{`"url": "https://x.example/mcp", "headers": {"X-Key": "s3cret"}`, `{urls: ["https://y.example/mcp", "https://x.example/mcp"], headers: {X-Key: "${KEY}"}}`, ""},
+		{`"url": "https://x.example/mcp", "headers": {"Authorization": "Bearer abc"}`, `{url: "https://x.example/mcp", headers: {Authorization: "Bearer ${UNSET}"}}`, "url and other headers"},
+		{`"url": "https://x.example/mcp", "headers": {"Authorization": "Bearer ${input:private}"}`, `{url: "https://x.example/mcp", headers: {Authorization: "Bearer ${WORK}"}}`, "url and other headers"},
+		{`"url": "https://x.example/mcp", "headers": {"Authorization": "Bearer ${input:work}"}`, `{url: "https://x.example/mcp", headers: {Authorization: "Bearer ${WORK}"}}`, ""},
 		{`"url": "https://x.example/mcp"`, `{command: x}`, "server"},
 	} {
 		cfg, err := config.Parse(filepath.Join(dir, "gateway.yaml"), []byte("env_file: gateway.env\nupstreams:\n  a: "+tc.upstream), os.LookupEnv)

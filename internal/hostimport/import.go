@@ -138,6 +138,8 @@ type importer struct {
 	server *server           // the current one
 	here   configfile.Pos    // of the current value
 	spelt  map[string]string // the names of keys in the file, if gooseEntry has replaced them
+
+	unset []config.UnsetVariable // those of the upstream that a server is compared with
 }
 
 // server is one server of a host's configuration. Its texts contain references in the form of
