@@ -20,7 +20,7 @@ type File struct {
 	Name string // the name in warnings; its extension selects the language, see [configfile.Parse]
 	Data []byte
 	// Folder is the absolute path of the folder of the file: relative paths and ${workspaceFolder} refer
-	// to it.
+	// to it. A file of the user in VS Code has no such folder.
 	Folder string
 	// Gateway is the entry of a gateway, with a URL, that gateway connect has written; the zero Gateway if there is none. Servers
 	// that are this entry are left out.
@@ -37,6 +37,11 @@ func (f File) isGemini() bool {
 		return true
 	}
 	return false
+}
+
+// isUserOfVSCode reports whether the file is one of the user in VS Code, on any system. It belongs to no project.
+func (f File) isUserOfVSCode() bool {
+	return filepath.Base(f.Folder) == "User" || strings.Contains(filepath.ToSlash(f.Folder), "/User/profiles/")
 }
 
 // Options say what the configuration is for. The zero value makes a complete configuration.
@@ -129,7 +134,7 @@ type importer struct {
 	servers      []*server
 	warnings     []configfile.Warning
 	placeholders []*placeholder          // by number
-	inputs       map[string]*placeholder // the inputs of editors, by id
+	inputs       map[string]*placeholder // the inputs of editors and the folder that is open in one, by id
 
 	// State of the current file:
 	host   File
@@ -151,7 +156,7 @@ type server struct {
 	at        configfile.Pos
 	path      configfile.Path
 	folder    string // the value of ${workspaceFolder}, and the default working directory
-	fixed     bool   // a warning says that ${workspaceFolder} has one value
+	fixed     bool   // a warning says what ${workspaceFolder} becomes
 
 	command, cwd, envFile string
 	args                  []string

@@ -23,7 +23,7 @@ import (
 var update = flag.Bool("update", false, "write the goldens anew")
 
 // importFolder has the folders from which the files of testdata seem to be.
-var importFolder = map[string]string{"vscode.json": "/home/u/app/.vscode", "cursor.json": "/home/u/app/.cursor", "gemini.json": "/home/u/.gemini"}
+var importFolder = map[string]string{"vscode.json": "/home/u/app/.vscode", "cursor.json": "/home/u/app/.cursor", "gemini.json": "/home/u/.gemini", "vscode-user.json": "/home/u/.config/Code/User"}
 
 // TestImport compares the results for hosts' configurations with goldens. A result has none of
 // the secrets. The loader accepts it if all its variables are set, and otherwise names each

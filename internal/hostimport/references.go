@@ -24,10 +24,9 @@ type placeholder struct {
 	moved bool
 	note  string
 	uses  []string
-	input string // id of an editor's input, "" for others
-	plain bool   // the host's file has ${NAME}, without env:, or $NAME
-	bare  bool   // the host's file has $NAME
-	index int    // among the importer's placeholders, from 1; 0 before the first mark
+	plain bool // the host's file has ${NAME}, without env:, or $NAME
+	bare  bool // the host's file has $NAME
+	index int  // among the importer's placeholders, from 1; 0 before the first mark
 }
 
 // original is the text in the host's file.
@@ -167,6 +166,9 @@ func (im *importer) ref(inside string, at configfile.Path) (string, bool) {
 			return im.workspace(inside, at), true
 		}
 	case "workspaceFolderBasename":
+		if im.host.isUserOfVSCode() {
+			return im.workspace(inside, at), true
+		}
 		return filepath.Base(im.workspace(inside, at)), true
 	case "userHome":
 		return im.refTo("HOME", at), true
@@ -206,9 +208,20 @@ func (im *importer) ref(inside string, at configfile.Path) (string, bool) {
 	return "", false
 }
 
-// workspace is the folder that replaces a reference to the folder that is open in an editor. A warning says so once
-// for each server.
+// workspace is the folder that replaces a reference to the folder that is open in an editor. It is a variable to set if the
+// file belongs to no project. A warning says so once for each server.
 func (im *importer) workspace(inside string, at configfile.Path) string {
+	if im.host.isUserOfVSCode() {
+		if !im.server.fixed {
+			im.server.fixed = true
+			im.warn(at, "%s becomes a variable to set: this file belongs to no folder, so set it to the one that the server may use", configfile.Quote("${"+inside+"}"))
+		}
+		base, note := "WORKSPACE_FOLDER", "the folder that the server may use"
+		if inside == "workspaceFolderBasename" {
+			base, note = base+"_BASENAME", "the name of "+note
+		}
+		return im.shared("\x00"+base, base, note, at)
+	}
 	if !im.server.fixed {
 		im.server.fixed = true
 		im.warn(at, "%s is always the folder %s here, whichever folder is open in the editor", configfile.Quote("${"+inside+"}"), im.server.folder)
@@ -254,9 +267,14 @@ func inFolder(folder, path string) string {
 
 // input marks an input that an editor asks its user for. The same id is the same variable.
 func (im *importer) input(id string, at configfile.Path) string {
+	return im.shared(id, config.InputVariable(id), im.asked[id], at)
+}
+
+// shared marks the variable that all references with an id have in common.
+func (im *importer) shared(id, base, note string, at configfile.Path) string {
 	s := im.inputs[id]
 	if s == nil {
-		s = &placeholder{base: config.InputVariable(id), input: id, note: im.asked[id]}
+		s = &placeholder{base: base, note: note}
 		im.inputs[id] = s
 	}
 	if len(s.uses) < maxUses {
