@@ -63,6 +63,9 @@ func tryURL(cmd *cobra.Command, e hostconfig.Entry) (hostconfig.Entry, answer) {
 			hint = ": it is the admin address of your gateway, whose MCP URL is " + right
 		} else if strings.Contains(e.URL, endpoint.Path+"/") {
 			hint = "; after " + endpoint.Path + "/ a gateway expects the name of one of its profiles"
+			if near := nearProfile(cmd.Context(), e.URL); near != "" {
+				hint += ", such as " + near
+			}
 		}
 		folded(cmd.ErrOrStderr(), "warning: %s does not speak MCP%s.\n", shown, hint)
 	}

@@ -22,6 +22,7 @@ import (
 	"mcpgateway/internal/gateway"
 	"mcpgateway/internal/inspect"
 	"mcpgateway/internal/instance"
+	"mcpgateway/internal/plaintext"
 )
 
 // reachOptions are the flags of verbs that ask a running gateway.
@@ -234,6 +235,21 @@ func (r *running) leadsTo(at string) bool {
 	own := config.Config{Listen: hostOf(r.status.URL)}
 	own.Admin.Listen = hostOf(r.status.AdminURL)
 	return own.OwnAddress(at) != ""
+}
+
+// nearProfile returns the profile whose name is near to the one in a URL of a gateway of this user, "" if there is none.
+func nearProfile(ctx context.Context, at string) string {
+	for _, r := range (&reachOptions{timeout: maxAskUser}).ofUser(ctx, nil) {
+		if !r.leadsTo(at) {
+			continue
+		}
+		var names []string
+		for _, p := range r.status.Profiles {
+			names = append(names, p.Name)
+		}
+		return plaintext.Nearest(at[strings.LastIndex(at, "/")+1:], names)
+	}
+	return ""
 }
 
 // mcpURLBehind returns the MCP URL of the gateway of this user whose admin address a URL leads to, "" for another URL.
