@@ -43,8 +43,8 @@ type Store struct {
 	mu      sync.Mutex
 	locks   map[string]chan struct{}
 	unsaved map[string]unsavedValue
-	dirty   chan struct{}                     // capacity 1: unsaved has something new
-	noted   *ttlcache.Cache[string, struct{}] // the uses of grants that this process has recorded
+	dirty   chan struct{}                      // capacity 1: unsaved has something new
+	noted   *ttlcache.Cache[string, time.Time] // the uses of grants that this process has recorded: when each grant was given
 }
 
 // unsavedValue is a renewed value that could not be stored. It follows old, which is still stored.
@@ -75,7 +75,7 @@ func NewStore(folder string) *Store { return OpenStore(StoreOptions{Folder: fold
 
 // OpenStore returns a store. It reads nothing yet.
 func OpenStore(o StoreOptions) *Store {
-	s := &Store{changed: o.Changed, removed: o.Removed, failed: o.Unsaved, locks: make(map[string]chan struct{}), unsaved: make(map[string]unsavedValue), dirty: make(chan struct{}, 1), noted: ttlcache.New[string, struct{}](maxCached)}
+	s := &Store{changed: o.Changed, removed: o.Removed, failed: o.Unsaved, locks: make(map[string]chan struct{}), unsaved: make(map[string]unsavedValue), dirty: make(chan struct{}, 1), noted: ttlcache.New[string, time.Time](maxCached)}
 	if s.changed == nil {
 		s.changed = func(context.Context, string) {}
 	}

@@ -28,18 +28,19 @@ func usedName(name string) string {
 
 // noteUse records that a grant is used: one write per hour and grant, also among replicas except those that use it at the same moment.
 // A use that cannot be stored is recorded later.
-func (s *Store) noteUse(ctx context.Context, grant string, now time.Time) {
+// A use before the grant was given is that of the one it replaces, and does not count.
+func (s *Store) noteUse(ctx context.Context, grant string, given, now time.Time) {
 	name := usedName(grant)
 	s.mu.Lock()
-	_, known := s.noted.Get(name, now)
-	s.noted.Put(name, struct{}{}, now.Add(usedEvery), now)
+	noted, known := s.noted.Get(name, now)
+	s.noted.Put(name, given, now.Add(usedEvery), now)
 	s.mu.Unlock()
-	if known {
+	if known && noted.Equal(given) {
 		return
 	}
 	var last lastUse
 	_, err := s.load(ctx, name, &last)
-	if err == nil && now.Sub(last.At) >= usedEvery {
+	if err == nil && (now.Sub(last.At) >= usedEvery || last.At.Before(given)) {
 		err = s.save(ctx, name, lastUse{now})
 	}
 	if err != nil {

@@ -57,6 +57,15 @@ func TestLastUse(t *testing.T) {
 		if at := used(); !at.Equal(c.now()) || counted.writes != 2 {
 			t.Errorf("used at %v after %d writes, want %v after 2", at, counted.writes, c.now())
 		}
+		c.pass(time.Minute)
+		consent(t, s, ann) // in place of the grant that was used a minute ago
+		if at := used(); !at.IsZero() {
+			t.Errorf("a grant was used at %v, before it was given", at)
+		}
+		bearer(t, s, ann)
+		if at := used(); !at.Equal(c.now()) || counted.writes != 3 {
+			t.Errorf("used at %v after %d writes, want %v after 3", at, counted.writes, c.now())
+		}
 		all, _ := store.Grants(t.Context())
 		if err := store.Forget(t.Context(), all[0]); err != nil {
 			t.Fatal(err)

@@ -163,13 +163,13 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 		t := g.token()
 		u.remember(key, t)
 		if u.isUsable(key, t) {
-			u.o.Store.noteUse(ctx, u.storeName(key), u.o.Now())
+			u.o.Store.noteUse(ctx, u.storeName(key), g.given(), u.o.Now())
 			return t, nil
 		}
 		t, err = u.renew(ctx, key, t)
 		if err == nil {
 			u.remember(key, t)
-			u.o.Store.noteUse(ctx, u.storeName(key), u.o.Now())
+			u.o.Store.noteUse(ctx, u.storeName(key), g.given(), u.o.Now())
 			return t, nil
 		}
 	}
