@@ -32,6 +32,8 @@ type user struct {
 	// last has the tokens that were used last, by principal, for as long as they are valid: if the store that
 	// replicas share is away, they are used on.
 	last *ttlcache.Cache[string, *token]
+	// ownGiven is when the gateway's own grant was given, as it was last read for a token.
+	ownGiven time.Time
 }
 
 // scopeDemand holds the scopes that a grant should have.
@@ -162,6 +164,9 @@ func (u *user) current(ctx context.Context, key string) (*token, error) {
 	if err == nil {
 		t := g.token()
 		u.remember(key, t)
+		if key == localKey {
+			u.noteOwn(g)
+		}
 		if u.isUsable(key, t) {
 			u.o.Store.noteUse(ctx, u.storeName(key), g.given(), u.o.Now())
 			return t, nil
@@ -451,6 +456,32 @@ func (s *Source) NeedsGrant(principal *call.Principal) bool {
 	_, err := u.load(context.Background(), key) // soon, also if the store is away
 	e, ok := err.(*Error)
 	return ok && e.needsGrant
+}
+
+// HasNewGrant reports whether the gateway's own grant has been replaced since the last request with it, and uses the new one from
+// now on. It returns soon.
+func (s *Source) HasNewGrant() bool {
+	u, ok := s.tokens.(*user)
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	g, err := u.load(ctx, localKey)
+	if err != nil || !u.noteOwn(g) {
+		return false
+	}
+	u.forget(localKey)
+	return true
+}
+
+// noteOwn notes which grant the gateway's own is now, and reports whether it was another one before.
+func (u *user) noteOwn(g grant) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	isNew := !g.given().Equal(u.ownGiven)
+	u.ownGiven = g.given()
+	return isNew
 }
 
 // StepUps returns how often the server has required more scopes since the principal gave

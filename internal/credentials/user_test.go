@@ -394,6 +394,47 @@ func TestForgottenClient(t *testing.T) {
 	}
 }
 
+// The gateway notices that another process has replaced its own grant.
+func TestHasNewGrant(t *testing.T) {
+	eachStore(t, func(t *testing.T, open func() *Store) {
+		as, c := gatewaytest.NewAuthServer(t, nil), newClock()
+		s := userSource(t, as, c, open())
+		own := func(want bool) {
+			t.Helper()
+			if got := s.HasNewGrant(); got != want {
+				t.Errorf("it has a new grant: %v, want %v", got, want)
+			}
+		}
+		own(false)
+		other := userSourceAt(t, s, open(), c)
+		if err := login(t, other); err != nil {
+			t.Fatal(err)
+		}
+		own(true)
+		own(false)
+		before := bearer(t, s, nil)
+		c.pass(time.Second)
+		if err := login(t, other); err != nil {
+			t.Fatal(err)
+		}
+		own(true)
+		if after := bearer(t, s, nil); after == before {
+			t.Error("the token of the grant that was replaced is still used")
+		}
+		own(false)
+		c.pass(6 * time.Minute)
+		bearer(t, s, nil)
+		own(false) // it was only renewed
+		c.pass(time.Second)
+		if err := login(t, other); err != nil {
+			t.Fatal(err)
+		}
+		c.pass(grantLife)
+		bearer(t, s, nil)
+		own(false) // a request had it
+	})
+}
+
 // TestAnotherIssuer configures another issuer than that of the stored grant.
 func TestAnotherIssuer(t *testing.T) {
 	as, other, c, store := gatewaytest.NewAuthServer(t, clients), gatewaytest.NewAuthServer(t, clients), newClock(), NewStore(t.TempDir())

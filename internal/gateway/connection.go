@@ -67,7 +67,7 @@ func (g *Gateway) newConnection(key string, o upstream.Options, l connector.Life
 		ended: make(chan struct{}), attempted: make(chan struct{}), deadline: time.Now().Add(g.cfg.StartupWait),
 	}
 	c.remembered = sync.OnceValue(func() *statedir.Catalog { return g.state.Catalog(key) })
-	o.Start = connector.Start{Lifetime: l, GatherSlots: g.gatherSlots}
+	o.Lifetime, o.GatherSlots = l, g.gatherSlots
 	if l.Lazy {
 		o.Remembered = c.rememberedSnapshot()
 	}

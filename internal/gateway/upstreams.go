@@ -73,7 +73,7 @@ func (g *Gateway) options(name, key string, u config.Connection) (upstream.Optio
 		return o, err
 	}
 	if source != nil {
-		o.HTTP.Credentials = source
+		o.HTTP.Credentials, o.NewCredentials = source, source.HasNewGrant
 	}
 	return o, nil
 }

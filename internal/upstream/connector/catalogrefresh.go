@@ -161,7 +161,10 @@ func (t *catalogRefresher) broken() (ks kinds) {
 // passed returns what reports whether the reason of a failed list is gone, nil if only another attempt can tell.
 func (t *catalogRefresher) passed() func() bool {
 	for _, err := range t.failed {
-		if passed := protocol.PassedOf(err); passed != nil {
+		if err == nil {
+			continue
+		}
+		if passed := t.c.passed(err); passed != nil {
 			return passed
 		}
 	}

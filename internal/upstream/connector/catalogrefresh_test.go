@@ -350,29 +350,45 @@ func page(n, of, size int) string {
 	return b.String() + `}`
 }
 
-// grantedLater is a conversation whose requests lack a grant until an hour has passed.
+// grantedLater is a conversation whose requests lack a grant until an hour has passed, or have one that the server does not accept.
 type grantedLater struct {
 	protocol.Conn
-	at time.Time
+	at      time.Time
+	another bool
 }
+
+func (c *grantedLater) granted() bool { return !time.Now().Before(c.at) }
 
 func (c *grantedLater) Traits() protocol.Traits  { return protocol.Traits{} }
 func (c *grantedLater) Probe(protocol.Suspicion) {}
 
 func (c *grantedLater) Call(_ context.Context, cl *call.Call) (call.Result, error) {
-	granted := func() bool { return !time.Now().Before(c.at) }
-	if !granted() {
-		return call.Result{}, &protocol.CallError{Reason: "no grant", NotSent: true, Unauthenticated: true, Passed: granted}
+	switch {
+	case c.granted():
+	case c.another:
+		return call.Result{}, &protocol.CallError{Reason: "HTTP 500"}
+	default:
+		return call.Result{}, &protocol.CallError{Reason: "no grant", NotSent: true, Unauthenticated: true, Passed: c.granted}
 	}
 	return call.Result{Raw: wire.Raw(upstreamtest.TwoTools)}, nil
 }
 
-// A list that fails for want of a grant is gathered as soon as the grant is there.
+// A list that fails for want of a grant is gathered as soon as the grant is there, and one that fails for another reason as soon as
+// there is another grant.
 func TestFailedListWaitsForItsCause(t *testing.T) {
+	t.Run("a grant", func(t *testing.T) { testFailedListWaits(t, false) })
+	t.Run("another grant", func(t *testing.T) { testFailedListWaits(t, true) })
+}
+
+func testFailedListWaits(t *testing.T, another bool) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
-		c := setup{Options: Options{Limits: Limits{RefreshMin: time.Hour, Timeout: time.Minute}}}.connector()
-		conn := &grantedLater{at: time.Now().Add(time.Hour)}
+		conn := &grantedLater{at: time.Now().Add(time.Hour), another: another}
+		o := Options{Limits: Limits{RefreshMin: time.Hour, Timeout: time.Minute}}
+		if another {
+			o.Start.NewCredentials = conn.granted
+		}
+		c := setup{Options: o}.connector()
 		over := make(chan error)
 		go func() {
 			over <- c.refreshCatalog(ctx, conn, protocol.Hello{Revision: wire.Rev20251125, Capabilities: wire.Raw(`{"tools":{}}`)}, false)

@@ -335,7 +335,7 @@ func (c *Connector) rest(ctx context.Context, pause time.Duration, err error) bo
 	timer := time.NewTimer(max(pause, later))
 	defer timer.Stop()
 	var checks <-chan time.Time
-	passed := protocol.PassedOf(err)
+	passed := c.passed(err)
 	if passed != nil {
 		ticker := time.NewTicker(passingCheck)
 		defer ticker.Stop()
@@ -369,6 +369,18 @@ func (c *Connector) rest(ctx context.Context, pause time.Duration, err error) bo
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// passed returns what reports whether the cause of err may have passed, nil if only another attempt can tell.
+func (c *Connector) passed(err error) func() bool {
+	passed, renewed := protocol.PassedOf(err), c.o.Start.NewCredentials
+	switch {
+	case passed == nil:
+		return renewed
+	case renewed == nil:
+		return passed
+	}
+	return func() bool { return passed() || renewed() }
 }
 
 // lacksCredentials reports whether err says that the gateway has no credentials for the session. Sessions of principals

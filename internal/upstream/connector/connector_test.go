@@ -2,6 +2,7 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -469,17 +470,33 @@ func TestAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A connector at rest notices that the cause of an error has passed, and does not wait for the end of the pause.
+// A connector at rest notices that the cause of an error has passed, or that there are new credentials, and does not wait for the
+// end of the pause.
 func TestRestEndsWithItsCause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := setup{}.connector()
-		at := time.Now().Add(time.Minute)
-		err := &protocol.CallError{Reason: "no grant", Passed: func() bool { return !time.Now().Before(at) }}
-		if !c.rest(t.Context(), time.Hour, err) {
-			t.Error("it does not try again")
-		}
-		if waited := time.Since(at); waited < 0 || waited > passingCheck+protocol.AttemptGap {
-			t.Errorf("the rest ended %s after the cause", waited)
-		}
-	})
+	type check = func() bool
+	never := func() bool { return false }
+	for name, of := range map[string]func(passed check) (err error, renewed check){
+		"what was missing": func(passed check) (error, check) { return &protocol.CallError{Reason: "no grant", Passed: passed}, nil },
+		"either": func(passed check) (error, check) {
+			return &protocol.CallError{Reason: "no grant", Passed: passed}, never
+		},
+		"new credentials": func(passed check) (error, check) { return errors.New("HTTP 500"), passed },
+		"new credentials, though the cause has not passed": func(passed check) (error, check) {
+			return &protocol.CallError{Reason: "no token", Passed: never}, passed
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				at := time.Now().Add(time.Minute)
+				err, renewed := of(func() bool { return !time.Now().Before(at) })
+				c := setup{Options: Options{Start: Start{NewCredentials: renewed}}}.connector()
+				if !c.rest(t.Context(), time.Hour, err) {
+					t.Error("it does not try again")
+				}
+				if waited := time.Since(at); waited < 0 || waited > passingCheck+protocol.AttemptGap {
+					t.Errorf("the rest ended %s after the cause", waited)
+				}
+			})
+		})
+	}
 }

@@ -69,6 +69,9 @@ type Start struct {
 	// none. Only the fields of the last conversation count.
 	Remembered  *Snapshot
 	GatherSlots GatherSlots // shared with other upstreams; nil: no bound
+	// NewCredentials reports whether requests have other credentials than at the last attempt. Then a connector that rests after a
+	// failure, whatever it was, connects soon. It returns soon; nil: credentials do not change.
+	NewCredentials func() bool
 }
 
 // Role says what a connector does in addition to calls.
