@@ -249,7 +249,8 @@ func newLogout() *cobra.Command {
 			"revokes it at the authorization server if that server offers it (RFC 7009). A\n" +
 			"gateway that runs stops using it within half a minute, replicas with a store at\n" +
 			"once. With --principal it removes the grant of a client's user, with --all those\n" +
-			"of everybody.",
+			"of everybody; then the gateway also registers itself anew before the next grant,\n" +
+			"in case the authorization server does not know it any more (invalid_client).",
 		Example: "  gateway logout tickets\n  gateway logout tickets --principal alice",
 		Args: func(cmd *cobra.Command, args []string) error {
 			err := oneArg("UPSTREAM")(cmd, args)
@@ -294,8 +295,21 @@ func (o *logoutOptions) run(cmd *cobra.Command, upstream string) error {
 	if err != nil {
 		return err
 	}
+	anew := ""
+	if o.everybody {
+		switch registers, err := gateway.ForgetClient(ctx, cfg, upstream); {
+		case err != nil:
+			return withDetails(err)
+		case registers:
+			anew = "If the gateway has registered itself at the authorization server, it registers anew before the next grant.\n"
+		}
+	}
 	chosen, err := o.choose(all, upstream)
-	if forgotten && len(chosen) == 0 {
+	if (forgotten || anew != "") && len(chosen) == 0 {
+		if !forgotten {
+			folded(cmd.OutOrStdout(), "Nobody has granted access to %s.\n", upstream)
+		}
+		folded(cmd.OutOrStdout(), "%s", anew)
 		return nil
 	}
 	if err != nil {
@@ -311,6 +325,7 @@ func (o *logoutOptions) run(cmd *cobra.Command, upstream string) error {
 		what = "them"
 	}
 	folded(cmd.OutOrStdout(), "A running gateway stops using %s within half a minute.\n", what)
+	folded(cmd.OutOrStdout(), "%s", anew)
 	return nil
 }
 

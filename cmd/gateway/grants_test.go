@@ -92,7 +92,9 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	want("no grants", verb(t, "grants", "-c", file), `^Nobody has granted access\. .*\n0$`)
 	want("no grants, JSON", verb(t, "grants", "-c", file, "--json"), `^\[\]\n0$`)
 	want("logout without a grant", verb(t, "logout", "tickets", "-c", file), `you have granted no access to tickets; gateway grants -c `+file+` lists all grants\n1$`)
-	want("logout of everybody without a grant", verb(t, "logout", "tickets", "-c", file, "--all"), `^gateway: nobody has granted access to tickets; gateway grants -c `+file+` lists all grants\n1$`)
+	want("logout of everybody without a grant", verb(t, "logout", "tickets", "-c", file, "--all"),
+		`^Nobody has granted access to tickets\.\nIf the gateway has registered itself at the authorization server, it registers anew before the next grant\.\n0$`)
+	want("logout of everybody from nothing", verb(t, "logout", "nobody", "-c", file, "--all"), `there is no upstream nobody; gateway grants -c `+file+` lists all grants\n1$`)
 	want("logout from nothing", verb(t, "logout", "-c", file), `needs one argument, UPSTREAM, and got 0; there is no grant\n(?s:.*)\n2$`)
 	want("login", verb(t, "login", "tickets", "-c", file), `^Open this URL in a browser and log in:(?s:.*)Access to tickets is granted\. A running gateway uses it within a few seconds\.\nNext: gateway list tools -c \S+ shows its tools, gateway call NAME -c \S+ calls one\.\n0$`)
 
@@ -135,7 +137,7 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	want("another logout", verb(t, "logout", "tickets", "-c", file), `you have granted no access to tickets; gateway grants -c `+file+` lists all grants\n1$`)
 	want("login again", verb(t, "login", "tickets", "-c", file), `Access to tickets is granted\..*\nNext: .*\n0$`)
 	want("another grant", verb(t, "grants", "-c", file), `\ntickets +this[^\n]*\n0$`)
-	verb(t, "logout", "tickets", "-c", file)
+	want("logout of everybody", verb(t, "logout", "tickets", "-c", file, "--all"), `is removed and revoked\.\n.* within half a minute\.\nIf the gateway has registered itself .*\n0$`)
 	want("logout forgets the refusal", verb(t, "grants", "-c", file), `^Nobody has granted access`)
 
 	// A grant outlives the entry of its upstream, and remove says so.

@@ -232,7 +232,11 @@ func (u *user) client(ctx context.Context, s *authServer, redirect, document str
 	case s.ClientIDDocuments && document != "":
 		return registration{ID: document, Method: methodNone}, nil
 	case s.register != nil:
-		return register(ctx, u.guard, u.o.Store, s, redirect, u.o.Now())
+		var forgotten clientsForgotten
+		if _, err := u.o.Store.load(ctx, u.forgottenName(), &forgotten); err != nil {
+			return registration{}, err
+		}
+		return register(ctx, u.guard, u.o.Store, s, redirect, forgotten.At, u.o.Now())
 	}
 	return registration{}, unregistered("the authorization server does not support dynamic client registration", s, redirect)
 }

@@ -154,3 +154,33 @@ func userSourceAt(t *testing.T, s *Source, store *Store, c *clock) *Source {
 	t.Helper()
 	return source(t, Options{Kind: User, URL: s.o.URL, Store: store, Now: c.now})
 }
+
+// An operator makes the gateway register anew: an authorization server without its client never answers the browser.
+func TestForgetClient(t *testing.T) {
+	eachStore(t, func(t *testing.T, open func() *Store) {
+		as, c := gatewaytest.NewAuthServer(t, nil), newClock()
+		s := userSource(t, as, c, open())
+		client := func(s *Source) string {
+			t.Helper()
+			f, err := s.tokens.(*user).begin(t.Context(), principalKey(withToken("ann", "x")), "http://127.0.0.1:1/oauth/callback", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f.client.ID
+		}
+		first := client(s)
+		as.RemoveClients()
+		c.pass(time.Minute)
+		if again := client(s); again != first {
+			t.Fatalf("it registers for each grant: %s after %s", again, first)
+		}
+		// gateway logout is another process.
+		if registers, err := userSourceAt(t, s, open(), c).ForgetClient(t.Context()); err != nil || !registers {
+			t.Fatalf("got %v, %v", registers, err)
+		}
+		second := client(s)
+		if third := client(userSourceAt(t, s, open(), c)); second == first || third != second || as.Requests("/register") != 2 {
+			t.Errorf("the clients are %s, %s, %s after %d registrations, want one more registration", first, second, third, as.Requests("/register"))
+		}
+	})
+}

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"mcpgateway/internal/oauthmeta"
 )
 
 // clientName is the gateway's name on the pages of authorization servers.
@@ -19,6 +21,7 @@ type registration struct {
 	Secret  string    `json:"secret,omitempty"`
 	Method  string    `json:"method,omitempty"` // of authentication
 	Expires time.Time `json:"expires,omitzero"` // of the secret
+	Made    time.Time `json:"made,omitzero"`    // zero: by a version before this one
 }
 
 // clientAuth returns how the client authenticates, and the method that it is registered
@@ -59,9 +62,31 @@ func (r registration) forget(ctx context.Context, st *Store, issuer, redirect st
 	}
 }
 
+// clientsForgotten is the stored record of [Source.ForgetClient].
+type clientsForgotten struct {
+	At time.Time `json:"at"`
+}
+
+// forgottenName returns the name of the record for an upstream. The names of registrations do not say for which upstream
+// they were made, and cannot be listed in the store that replicas share.
+func (u *user) forgottenName() string {
+	return strings.Join([]string{"clients-forgotten", u.o.Upstream, oauthmeta.CanonicalURI(u.o.URL)}, "\x00")
+}
+
+// ForgetClient makes the gateway, with all its replicas, register itself anew before the next grant for the upstream of s. An
+// authorization server that has forgotten a client says so only to the browser. Grants keep the client that they were given
+// to. It returns false if the gateway does not register itself.
+func (s *Source) ForgetClient(ctx context.Context) (bool, error) {
+	u, ok := s.tokens.(*user)
+	if !ok || u.clientAuth != nil {
+		return false, nil
+	}
+	return true, u.o.Store.save(ctx, u.forgottenName(), clientsForgotten{u.o.Now()})
+}
+
 // register returns the gateway's registration at an authorization server, and registers
-// if necessary (RFC 7591). A registration is never used at another server.
-func register(ctx context.Context, g *guard, st *Store, s *authServer, redirect string, now time.Time) (registration, error) {
+// if necessary (RFC 7591): a registration that is older than forgotten is not used. A registration is never used at another server.
+func register(ctx context.Context, g *guard, st *Store, s *authServer, redirect string, forgotten, now time.Time) (registration, error) {
 	const what = "the registration endpoint"
 	name := registrationName(s.Issuer, redirect)
 	var r registration
@@ -69,7 +94,7 @@ func register(ctx context.Context, g *guard, st *Store, s *authServer, redirect 
 	if err != nil {
 		return r, err
 	}
-	if known && (r.Expires.IsZero() || now.Before(r.Expires)) {
+	if known && !r.Made.Before(forgotten) && (r.Expires.IsZero() || now.Before(r.Expires)) {
 		return r, nil
 	}
 	body, err := json.Marshal(clientDocument("", redirect))
@@ -92,7 +117,7 @@ func register(ctx context.Context, g *guard, st *Store, s *authServer, redirect 
 	default:
 		return r, a.refusal(what)
 	}
-	r = registration{ID: a.Body.Get("client_id").Str(), Secret: a.Body.Get("client_secret").Str(), Method: a.Body.Get("token_endpoint_auth_method").Str()}
+	r = registration{Made: now, ID: a.Body.Get("client_id").Str(), Secret: a.Body.Get("client_secret").Str(), Method: a.Body.Get("token_endpoint_auth_method").Str()}
 	if r.ID == "" || len(r.ID) > maxURL || len(r.Secret) > maxToken {
 		return r, failf("%s returned no client_id", what)
 	}

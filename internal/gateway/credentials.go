@@ -207,6 +207,27 @@ func ForgetLost(ctx context.Context, cfg *config.Config, l LostGrant) error {
 	return grants.ForgetLost(ctx, l.Upstream, l.at)
 }
 
+// ForgetClient makes a gateway with this configuration register itself anew before the next grant for an upstream, see
+// [credentials.Source.ForgetClient]. It returns false if there is no such upstream for which a gateway registers itself.
+func ForgetClient(ctx context.Context, cfg *config.Config, name string) (bool, error) {
+	at := slices.IndexFunc(cfg.Upstreams, func(u config.Upstream) bool {
+		return (u.Name == name || u.Key == name) && u.Auth.Kind == config.CredentialUser && u.UnsetError() == nil
+	})
+	if at < 0 {
+		return false, nil
+	}
+	grants, err := openGrants(cfg)
+	if err != nil {
+		return false, err
+	}
+	defer grants.close()
+	source, err := userCredentials(cfg.Upstreams[at], grants.Store)
+	if err != nil {
+		return false, err
+	}
+	return source.ForgetClient(ctx)
+}
+
 // Logout removes a grant, and revokes it at its authorization server. It reports whether that server has
 // revoked it. untold is the reason why the request for revocation failed. The error says that the grant
 // is still stored. A grant for an upstream that the configuration no longer has is revoked with what is stored

@@ -134,6 +134,30 @@ func TestSessionWithoutItsGrant(t *testing.T) {
 	}
 }
 
+// If the authorization server has forgotten the gateway, an operator makes the gateway register anew.
+func TestForgottenRegistration(t *testing.T) {
+	idp := gatewaytest.NewAuthServer(t, map[string]string{"gw": "pass"})
+	as := gatewaytest.NewAuthServer(t, nil)
+	server := newVault(t, as, true, "use")
+	upstreams := fmt.Sprintf("  v: {url: %q, auth: {kind: user}}\n  own: {url: %q, auth: {kind: user, client_id: gw, issuer: %q}}\n", server.url, server.url, as.URL)
+	c := startCredentials(t, idp, upstreams, nil)
+	open := func(who string) string {
+		t.Helper()
+		link, _, _ := urlAsked(t, c.modern(c.tokenOf(who), "v__who", opensURLs, ""))
+		idp.SetUser(who)
+		return browse(t, link)
+	}
+	wantText(t, open("ann"), "Access to v is granted")
+	as.RemoveClients()
+	wantText(t, open("bob"), "a request that is not right") // it has no client of this name
+	for name, want := range map[string]bool{"own": false, "nothing": false, "v": true} {
+		if registers, err := ForgetClient(t.Context(), c.cfg, name); registers != want || err != nil {
+			t.Errorf("%s: got %v, %v", name, registers, err)
+		}
+	}
+	wantText(t, open("bob"), "Access to v is granted")
+}
+
 // Operators read which authorization server does not answer, and why. The client may send the call again, since the server never
 // got it.
 func TestAuthorizationServerAway(t *testing.T) {
