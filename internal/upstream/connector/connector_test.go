@@ -475,20 +475,20 @@ func TestAfterTheEnd(t *testing.T) {
 func TestRestEndsWithItsCause(t *testing.T) {
 	type check = func() bool
 	never := func() bool { return false }
-	for name, of := range map[string]func(passed check) (err error, renewed check){
-		"what was missing": func(passed check) (error, check) { return &protocol.CallError{Reason: "no grant", Passed: passed}, nil },
-		"either": func(passed check) (error, check) {
-			return &protocol.CallError{Reason: "no grant", Passed: passed}, never
+	for name, of := range map[string]func(passed check) (renewed check, err error){
+		"what was missing": func(passed check) (check, error) { return nil, &protocol.CallError{Reason: "no grant", Passed: passed} },
+		"either": func(passed check) (check, error) {
+			return never, &protocol.CallError{Reason: "no grant", Passed: passed}
 		},
-		"new credentials": func(passed check) (error, check) { return errors.New("HTTP 500"), passed },
-		"new credentials, though the cause has not passed": func(passed check) (error, check) {
-			return &protocol.CallError{Reason: "no token", Passed: never}, passed
+		"new credentials": func(passed check) (check, error) { return passed, errors.New("HTTP 500") },
+		"new credentials, though the cause has not passed": func(passed check) (check, error) {
+			return passed, &protocol.CallError{Reason: "no token", Passed: never}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				at := time.Now().Add(time.Minute)
-				err, renewed := of(func() bool { return !time.Now().Before(at) })
+				renewed, err := of(func() bool { return !time.Now().Before(at) })
 				c := setup{Options: Options{Start: Start{NewCredentials: renewed}}}.connector()
 				if !c.rest(t.Context(), time.Hour, err) {
 					t.Error("it does not try again")
