@@ -156,11 +156,13 @@ func TestGrantsOfTheCommand(t *testing.T) {
 	configure("tickets")
 
 	// If callers authenticate, login says that they grant for themselves.
-	text = fmt.Sprintf("state_dir: %s\nauth: {mode: api-key, api_keys: [{id: ci, sha256: c%063d}]}\nupstreams: {tickets: {url: %q, auth: {kind: user}}}\n", filepath.Join(dir, "state"), 7, self+"/mcp")
+	text = fmt.Sprintf("state_dir: %s\nauth: {mode: api-key, api_keys: [{id: ci, sha256: c%063d}]}\npolicy: {default: allow}\npublic_url: https://gateway.example\nupstreams: {tickets: {url: %q, auth: {kind: user}}}\n", filepath.Join(dir, "state"), 7, self+"/mcp")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want("login of the operator", verb(t, "login", "tickets", "-c", file), `a few seconds\.\nCallers must authenticate \(auth\.mode\), and each grants for itself, .*: this grant serves lists, and gateway stdio\.\nNext: `)
+	want("login of the operator", verb(t, "login", "tickets", "-c", file), `a few seconds\.\nCallers must authenticate \(auth\.mode\), and each grants for itself, .*: this grant serves lists, and gateway stdio\.\nNext: gateway list tools -c \S+ --as SUBJECT shows `)
+	// Nobody would serve the page of a link that the call makes.
+	want("call without a grant", verb(t, "call", "tickets__who", "--as", "ci", "-c", file), `it needs a grant of ci, who has to call a running gateway, such as with --url, and open the page that it names`)
 	configure("tickets")
 
 	// The grant of an upstream that has another name now can be seen and removed.

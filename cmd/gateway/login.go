@@ -67,8 +67,11 @@ func newLogin() *cobra.Command {
 				return err
 			}
 			folded(out, "Access to %s is granted. A running gateway uses it within a few seconds.\n", args[0])
-			folded(out, "%s", callersGrant(cfg))
-			folded(out, "Next: gateway list tools%s shows its tools, gateway call NAME%s calls one.\n", with, with)
+			if others := callersGrant(cfg); others != "" {
+				folded(out, "%sNext: gateway list tools%s --as SUBJECT shows which of its tools a caller sees.\n", others, with)
+			} else {
+				folded(out, "Next: gateway list tools%s shows its tools, gateway call NAME%s calls one.\n", with, with)
+			}
 			return nil
 		},
 	}

@@ -90,7 +90,11 @@ func (g *Gateway) credentialsOf(name string) *credentials.Source {
 func (g *Gateway) routedUpstream(name string, c *connection) router.Upstream {
 	var local router.Upstream = c.sessions
 	if c.credentials != nil {
-		local = granting.New(name, c.sessions, c.credentials, g.web)
+		pages := g.web
+		if g.inProcess {
+			pages = nil
+		}
+		local = granting.New(name, c.sessions, c.credentials, pages)
 	}
 	if g.sharing == nil {
 		return local

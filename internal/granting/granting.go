@@ -27,7 +27,7 @@ var _ router.Granter = (*Upstream)(nil)
 // NoSession is the session of calls that need a grant first.
 const NoSession = "no-grant"
 
-// New returns an upstream whose grants are in source. Principals give them on the pages of web.
+// New returns an upstream whose grants are in source. Principals give them on the pages of web, which is nil if nobody serves them.
 func New(name string, sessions *upstream.Sessions, source *credentials.Source, web *credentials.Web) *Upstream {
 	return &Upstream{Sessions: sessions, name: name, credentials: source, web: web, since: time.Now()}
 }
@@ -97,7 +97,10 @@ func (u *Upstream) grantError(ctx context.Context, c *call.Call) error {
 	retryable, lost := wire.Raw("false"), u.credentials.Lost(ctx, c.Principal, false)
 	reason := "it needs a grant from you on a page in a browser; use a client that can open one (URL elicitation)"
 	canOpen := c.Client.Era() == wire.EraModern || c.Client.Revision == wire.Rev20251125 && c.Client.Can("elicitation", "url")
-	if canOpen {
+	switch {
+	case u.web == nil:
+		reason = "it needs a grant of " + c.Principal.Subject + ", who has to call a running gateway, such as with --url, and open the page that it names"
+	case canOpen:
 		at, id, err := u.web.Link(ctx, c.Principal, u.name)
 		if err == nil {
 			e := u.elicitationError(at, id)
@@ -121,7 +124,7 @@ func (u *Upstream) grantError(ctx context.Context, c *call.Call) error {
 		reason = lost + ": " + reason
 	}
 	err := u.refusal(retryable, reason)
-	if !canOpen {
+	if !canOpen && u.web != nil {
 		err.Err.Data = wire.SetMember(err.Err.Data, "requiredCapabilities", wire.Raw(`{"elicitation":{"url":{}}}`))
 	}
 	return err
