@@ -109,7 +109,10 @@ func (a *Authenticator) AuthenticatePage(r *http.Request, at endpoint.Endpoint) 
 }
 
 // TooManyAttempts counts a login that is refused unseen, because too many have failed, and returns its error.
-func (a *Authenticator) TooManyAttempts() *Denied { return a.deny(new(http.Request), errAttempts) }
+func (a *Authenticator) TooManyAttempts() *Denied {
+	a.metrics.failures.WithLabelValues(errAttempts.reason).Inc()
+	return &Denied{fail: errAttempts, category: errAttempts.reason, log: a.logField(new(http.Request), errAttempts)}
+}
 
 // senderOf returns the sender of a request, or why there is none. The error is that of the request's context.
 func (a *Authenticator) senderOf(r *http.Request, at endpoint.Endpoint) (*Sender, *failure, error) {

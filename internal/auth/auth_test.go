@@ -335,3 +335,11 @@ func TestSortsOfRefusalsInTheLog(t *testing.T) {
 		t.Errorf("the category %q depends on the sender", first) // there may be any number of them
 	}
 }
+
+// Too many attempts are explained also if the gateway has issuers, whose challenges depend on the request.
+func TestTooManyAttempts(t *testing.T) {
+	denied := forTokens(t, gatewaytest.NewIssuer(t)).TooManyAttempts()
+	if _, fields := logged(denied); denied.Status() != http.StatusTooManyRequests || denied.Challenge() != "" || fields["reason"] != "attempts" {
+		t.Errorf("HTTP %d, %q, %v", denied.Status(), denied.Challenge(), fields)
+	}
+}

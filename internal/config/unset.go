@@ -80,8 +80,9 @@ func inUpstream(p configfile.Path) bool {
 	return strings.HasPrefix(p.Pattern, "upstreams.*.") && p.Pattern != "upstreams.*.prefix"
 }
 
-// leaveUnset records the variables and files that a value of an upstream lacks. The value becomes text, which is the value as far as
-// it is known, if that has a valid form, so that the checks of the upstream find it present; else it keeps its default.
+// leaveUnset records the variables and files that a value of an upstream lacks. The value becomes the text of the file if that has a
+// valid form, so that the checks of the upstream find it present; else it keeps its default. A secret becomes text, which is the
+// value as far as it is known: other values may be shown.
 func (d *decoder) leaveUnset(n *yaml.Node, p configfile.Path, f *field, v reflect.Value, text string, missing unsetError) {
 	for _, variable := range missing {
 		variable.Key, _, _ = strings.Cut(strings.TrimPrefix(p.Pattern, "upstreams.*."), ".")
@@ -93,8 +94,11 @@ func (d *decoder) leaveUnset(n *yaml.Node, p configfile.Path, f *field, v reflec
 		variable.Place = Error{File: d.file, Line: n.Line, Col: n.Column, Path: p.Text, Msg: msg}
 		*d.unset = append(*d.unset, variable)
 	}
-	if f.typ == reflect.TypeFor[Secret]() || f.typ.Kind() == reflect.String {
+	switch {
+	case f.typ == reflect.TypeFor[Secret]():
 		_ = f.set(v, text)
+	case f.typ.Kind() == reflect.String:
+		_ = f.set(v, n.Value)
 	}
 }
 

@@ -27,15 +27,17 @@ func usedName(name string) string {
 }
 
 // noteUse records that a grant is used: one write per hour and grant, also among replicas except those that use it at the same moment.
-// A use that cannot be stored is recorded later.
-// A use before the grant was given is that of the one it replaces, and does not count.
+// A use that cannot be stored is recorded later. A use from before the grant was given belongs to the grant that it replaced, and
+// does not count.
 func (s *Store) noteUse(ctx context.Context, grant string, given, now time.Time) {
 	name := usedName(grant)
 	s.mu.Lock()
 	noted, known := s.noted.Get(name, now)
-	s.noted.Put(name, given, now.Add(usedEvery), now)
+	if known = known && noted.Equal(given); !known {
+		s.noted.Put(name, given, now.Add(usedEvery), now)
+	}
 	s.mu.Unlock()
-	if known && noted.Equal(given) {
+	if known {
 		return
 	}
 	var last lastUse

@@ -465,7 +465,7 @@ func (s *Source) HasNewGrant() bool {
 	if !ok {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 250*time.Millisecond)
 	defer cancel()
 	g, err := u.load(ctx, localKey)
 	if err != nil || !u.noteOwn(g) {

@@ -37,7 +37,8 @@ type WebOptions struct {
 	// LoggedIn returns the principal who has logged in to the gateway itself with the browser that sent a
 	// request, nil for none. It is called before the answer is written to rw. It may be nil.
 	LoggedIn func(rw http.ResponseWriter, r *http.Request) *call.Principal
-	// HowToLogIn says what lets the gateway know a principal in a browser. The page shows it to its user after a colon.
+	// HowToLogIn says what lets the gateway know a principal in a browser. The page shows it to its user after a colon. It
+	// must be set.
 	HowToLogIn func(*call.Principal) string
 	// Authenticated answers the request with which a browser ends a login that [Web.BeginLogin] began: with an access
 	// token of its user for the gateway, or with the reason why there is none, which is for that user. It may be nil.

@@ -195,14 +195,19 @@ func (im *importer) actual(p *placeholder) string {
 }
 
 // numbered returns the variable that an import has named by base in the upstream that a server is compared with, see
-// [importer.nameVariables]. It is known only if it is not set.
+// [importer.nameVariables]. The name is known only while the variable is not set.
 func (im *importer) numbered(base string) string {
+	name := base
 	for _, v := range im.unset {
-		if number, ok := strings.CutPrefix(v.Name, base+"_"); ok && strings.Trim(number, "0123456789") == "" {
-			return v.Name
+		number, ok := strings.CutPrefix(v.Name, base+"_")
+		switch {
+		case v.Name == base:
+			return base
+		case ok && number != "" && strings.Trim(number, "0123456789") == "":
+			name = v.Name
 		}
 	}
-	return base
+	return name
 }
 
 // lookup returns the value of a variable: that of the configuration which is imported into, else that of the environment.

@@ -104,7 +104,7 @@ func TestIntoTellsServersApart(t *testing.T) {
 		{`"command": "x"`, `{command: x, env: {K: "${UNSET}"}}`, "command and another env"},
 		{`"command": "x", "env": {"K": "${UNSET}:${KEY}"}`, `{command: x, env: {K: "${env:UNSET}:s3cret"}}`, ""},
 		{`"command": "x", "env": {"K": "${UNSET}:${KEY}"}`, `{command: x, env: {K: "${UNSET}-${KEY}"}}`, "command and another env"},
-		{`"command": "x", "args": ["${UNSET}:s3cret"]`, `{command: x, args: ["${UNSET}:${KEY}"]}`, ""},
+		{`"command": "x", "args": ["${UNSET}:s3cret"]`, `{command: x, args: ["${UNSET}:${KEY}"]}`, "server"}, // args keep the text of the file
 		{`"command": "x", "env": {"K": "${input:un-set}"}`, `{command: x, env: {K: "${input:un-set}"}}`, ""},
 		{`"command": "x", "env": {"K": "${input:un-set}"}`, `{command: x, env: {K: "${UN_SET_2}"}}`, ""},
 		{`"command": "x", "env": {"K": "${input:un-set}"}`, `{command: x, env: {K: "${UN_SET_B}"}}`, "command and another env"},

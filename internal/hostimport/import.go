@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -19,8 +20,8 @@ import (
 type File struct {
 	Name string // the name in warnings; its extension selects the language, see [configfile.Parse]
 	Data []byte
-	// Folder is the absolute path of the folder of the file: relative paths and ${workspaceFolder} refer
-	// to it. A file of the user in VS Code has no such folder.
+	// Folder is the absolute path of the folder of the file: relative paths refer to it. So does
+	// ${workspaceFolder}, except in a file of the user in VS Code.
 	Folder string
 	// Gateway is the entry of a gateway, with a URL, that gateway connect has written; the zero Gateway if there is none. Servers
 	// that are this entry are left out.
@@ -41,8 +42,11 @@ func (f File) isGemini() bool {
 
 // isUserOfVSCode reports whether the file is one of the user in VS Code, on any system. It belongs to no project.
 func (f File) isUserOfVSCode() bool {
-	return filepath.Base(f.Folder) == "User" || strings.Contains(filepath.ToSlash(f.Folder), "/User/profiles/")
+	return userOfVSCode.MatchString(filepath.ToSlash(f.Folder))
 }
+
+// userOfVSCode matches the folders of the user in VS Code, its relatives and their servers.
+var userOfVSCode = regexp.MustCompile(`/(Code( - [^/]+)?|VSCodium|code-server|data|user-data)/User(/profiles/[^/]+)?$`)
 
 // Options say what the configuration is for. The zero value makes a complete configuration.
 type Options struct {

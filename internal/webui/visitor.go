@@ -126,7 +126,7 @@ func (c *Console) checkLogin(w http.ResponseWriter, r *http.Request) (with sessi
 		}
 		return session{}, ""
 	}
-	if text != "" {
+	if text != "" { // also if it is not one word: the gateway logs and counts the refusal
 		with, wrong = c.checkVisitor(w, r, text)
 	}
 	if text == "" || strings.ContainsAny(text, " \t\r\n") {

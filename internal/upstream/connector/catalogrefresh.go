@@ -158,7 +158,7 @@ func (t *catalogRefresher) broken() (ks kinds) {
 	return ks
 }
 
-// passed returns what reports whether the reason of a failed list is gone, nil if only another attempt can tell.
+// passed returns a function that reports whether the reason of a failed list is gone. It is nil if only another attempt can tell.
 func (t *catalogRefresher) passed() func() bool {
 	for _, err := range t.failed {
 		if err == nil {

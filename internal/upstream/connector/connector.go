@@ -371,7 +371,7 @@ func (c *Connector) rest(ctx context.Context, pause time.Duration, err error) bo
 	}
 }
 
-// passed returns what reports whether the cause of err may have passed, nil if only another attempt can tell.
+// passed returns a function that reports whether the cause of err may have passed. It is nil if only another attempt can tell.
 func (c *Connector) passed(err error) func() bool {
 	passed, renewed := protocol.PassedOf(err), c.o.Start.NewCredentials
 	switch {
