@@ -175,7 +175,7 @@ func TestPageViewsAreNoFailures(t *testing.T) {
 	b.counted("missing", "1")
 }
 
-// Who opens the link of a grant on another machine reads what helps, and it does.
+// The page for a user who opens the link of a grant on another machine says what helps, and it does.
 func TestLinkOnAnotherMachine(t *testing.T) {
 	b := newBrowsers(t)
 	link, _, err := b.web.Link(t.Context(), &call.Principal{Subject: "alice", AuthMethod: auth.MethodAPIKey}, "up")

@@ -152,7 +152,7 @@ func TestRefusedPagesOfGrantsAreLogged(t *testing.T) {
 	}
 }
 
-// What the admin address refuses or changes has a line with the id of the request.
+// Each request that the admin address refuses, or that changes the level of the log, has a line with its id.
 func TestLinesOfTheAdminAddressHaveTheRequestID(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
 	level := zap.NewAtomicLevelAt(zap.InfoLevel)

@@ -274,7 +274,7 @@ func TestLoginAttempts(t *testing.T) {
 			}
 		}
 	}
-	// What Public.Authenticate refuses is for it to tell.
+	// Public.Authenticate reports its refusals itself.
 	want := map[string]int{"/me/login 429 " + manyAttempts: 1, "/ui/login 429 " + manyAttempts: 1, "/ui/login 401 " + wrongToken: maxAttempts}
 	if !maps.Equal(refused, want) {
 		t.Errorf("told as refused: %v, want %v", refused, want)
