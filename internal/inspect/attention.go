@@ -57,6 +57,9 @@ func (i *Inspector) Attention(s *Status) []Attention {
 			about.Severity = SeverityWarning
 			warnings = append(warnings, about)
 		}
+		if u.BreakerState == BreakerOpen {
+			errs = append(errs, Attention{"upstream", SeverityError, u.Name, "A circuit breaker is open: calls in its session fail at once. Its last failed call says why."})
+		}
 		if u.Skipped != nil {
 			warnings = append(warnings, Attention{"upstream", SeverityWarning, u.Name, u.Skipped.String()})
 		}
